@@ -28,12 +28,12 @@ use std::path::{Path, PathBuf};
 use ratatui::style::Style;
 use toml::de::{DeTable, DeValue};
 
-use super::command::{BindError, Bindings, Command, TABLE, UserKeys};
-use super::keys::Key;
 use super::node_shell::NodeShell;
-use super::theme::style_of;
 use super::thresholds::{Threshold, Thresholds};
 use base::did_you_mean::nearest;
+use console_toolkit::command::{BindError, Bindings, Command, TABLE, UserKeys};
+use console_toolkit::keys::Key;
+use console_toolkit::theme::style_of;
 
 /// The content of the file.
 #[derive(Clone, Debug)]
@@ -310,7 +310,7 @@ fn thresholds(table: &DeTable<'_>) -> Result<Thresholds, (usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::KeyContext;
+    use console_toolkit::command::KeyContext;
 
     #[test]
     fn files_of_k9s_are_read_only_if_configured_con_16() {

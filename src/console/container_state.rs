@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::health::Health;
 use crate::store::{ContainerUsages, ResourceUsage};
+use console_toolkit::health::Health;
 use object::quantity::Amount;
 use object::time::read_go_duration;
 

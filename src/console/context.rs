@@ -12,7 +12,6 @@ use ratatui::style::Style;
 
 use super::catalogue::Catalogue;
 use super::clusters::{ClusterView, Clusters};
-use super::command::Bindings;
 use super::extensions::Extensions;
 use super::forks::Fork;
 use super::journal::Journal;
@@ -22,9 +21,10 @@ use super::resource::ClusterId;
 use super::scope::Scope;
 use super::sort_memory::SortMemory;
 use super::store::Stores;
-use super::text;
-use super::theme::Theme;
 use super::thresholds::Thresholds;
+use console_toolkit::command::Bindings;
+use console_toolkit::text;
+use console_toolkit::theme::Theme;
 
 /// Identifies a screen; numbers are never reused. The id also carries the cluster that the screen reads and changes.
 /// The cluster is not part of the identity: a table over several clusters acts on the cluster of a row with an id of

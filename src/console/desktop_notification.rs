@@ -3,7 +3,7 @@
 //! Terminals have two sequences for it, OSC 9 and OSC 777; the environment tells which one applies. The bell is sent as
 //! well, because tmux and screen mark a window by it.
 
-use crate::text::{clean, fit};
+use console_toolkit::text::{clean, fit};
 
 /// The maximum width of a notification in columns.
 const LONGEST: usize = 160;

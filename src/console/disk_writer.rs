@@ -13,7 +13,7 @@ use super::journal::file;
 use super::message::Message;
 use super::resource::{ClusterId, Uid};
 use super::saved_tabs::{self, SavedTabs};
-use super::toast::Toast;
+use console_toolkit::toast::Toast;
 
 /// The number of operations that may wait for a slow disk; further ones are reported as lost.
 const MAX_PENDING: usize = 256;

@@ -44,7 +44,9 @@ impl Filter {
     /// As `matches`, for many rows, with a reusable buffer for [`Query::matches_with`].
     fn matches_with(&self, row: &Row, text: &mut String) -> bool {
         (!self.faults
-            || row.health.is_some_and(|health| health.is_fault() || health == super::health::Health::Pending))
+            || row.health.is_some_and(|health| {
+                health.is_fault() || health == console_toolkit::health::Health::Pending
+            }))
             && self.query.matches_with(row, text)
     }
 

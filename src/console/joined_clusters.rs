@@ -20,9 +20,9 @@ use super::message::Message;
 use super::model::Job;
 use super::read_only;
 use super::resource::ClusterId;
-use super::toast::Toast;
 use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
+use console_toolkit::toast::Toast;
 
 /// The capacity of a cluster's message channel; a full channel holds back its watches.
 const CHANNEL_CAPACITY: usize = 64;

@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Resource;
 
-use super::command::KeyContext;
 use super::resource::{Kind, ResourceKey, Uid};
 use super::rows::{Column, Row, controller, event, fault, network, node, pod, workload};
 use super::store::{Object, Stores};
 use super::workloads;
+use console_toolkit::command::KeyContext;
 use object::fault::Fault;
 use object::node_fence::NodeFence;
 

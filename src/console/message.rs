@@ -10,7 +10,6 @@ use jiff::Timestamp;
 
 use super::action::Outcome;
 use super::catalogue::Catalogue;
-use super::command::Command;
 use super::context::ScreenId;
 use super::contexts::{ConnectedCluster, ContextEntry, Identity};
 use super::drafts::{Draft, DraftKey};
@@ -21,7 +20,8 @@ use super::point_in_time::TimeTravel;
 use super::resource::{ClusterId, ResourceKey};
 use super::saved_tabs::{ObjectFate, SavedTabs, SavedView};
 use super::store::{Delta, PodUsages, ResourceUsage, TouchedObjects};
-use super::toast::Toast;
+use console_toolkit::command::Command;
+use console_toolkit::toast::Toast;
 
 /// The input of `Model::update`.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use super::kind_view::{self, Pods};
 use super::resource::{Kind, ObjectRef, Uid};
 use super::rows::controller;
 use super::scope::Scope;
-use super::toast::Toast;
+use console_toolkit::toast::Toast;
 
 /// Goes one level down, or to the description if there is none.
 pub(crate) fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {

@@ -13,8 +13,8 @@ use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 use toml::de::{DeTable, DeValue};
 
-use super::text::generated;
 use base::did_you_mean::nearest;
+use console_toolkit::text::generated;
 
 /// Marks a pod that a console created for a node shell; the value identifies the console.
 pub(crate) const LABEL: &str = "podium.dev/node-shell";

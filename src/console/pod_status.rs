@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::health::Health;
+use console_toolkit::health::Health;
 use object::pod::{PrintedStatus, printed_status};
 
 /// The values of the columns READY, STATUS and RESTARTS.

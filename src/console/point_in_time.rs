@@ -4,9 +4,9 @@ use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::command::{Command, Entry, KeyContext};
 use super::context::Context;
-use super::text::grouped;
+use console_toolkit::command::{Command, Entry, KeyContext};
+use console_toolkit::text::grouped;
 
 /// The length of the longer steps.
 const STEP: SignedDuration = SignedDuration::from_secs(10);
@@ -203,7 +203,7 @@ pub(crate) fn looks(entry: &Entry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{CommandImpact, TABLE};
+    use console_toolkit::command::{CommandImpact, TABLE};
 
     #[test]
     fn moments_are_read_as_they_are_typed_con_19() {

@@ -12,7 +12,7 @@ use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Api, Client, Resource};
 
-use super::text::clean;
+use console_toolkit::text::clean;
 use object::names::path_segment;
 
 /// The uid of an object; the key of every selection and mark.

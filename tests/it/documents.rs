@@ -140,6 +140,7 @@ fn files_that_documents_name_exist() {
             root().join("src/apimachinery"),
             root().join("src/apiserver"),
             root().join("src/console"),
+            root().join("src/console_toolkit"),
             beside,
         ];
         for found in file.captures_iter(&std::fs::read_to_string(&document).unwrap()) {

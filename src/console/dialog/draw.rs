@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{Dialog, Field, Focus, Note, Value};
 use crate::context::Context;
-use crate::text::{clean, fit};
+use console_toolkit::text::{clean, fit};
 
 /// A screen lower than this has no space for a margin.
 const LOW: u16 = 14;

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::text::grouped;
+use console_toolkit::text::grouped;
 
 /// The largest number a field accepts: replicas and seconds are 32 bits wide in Kubernetes.
 const LARGEST: i32 = i32::MAX;

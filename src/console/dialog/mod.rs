@@ -24,12 +24,12 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub(crate) use draw::draw;
 pub(crate) use field::{Choice, Field, FieldId, Fields, Number, Switch, Text, Value};
 
-use super::command::{Command, KeyContext};
 use super::context::Context;
-use super::keys::Key;
 use super::message::Data;
-use super::prompt::PromptKind;
-use super::widget::scroll::Scroll;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::keys::Key;
+use console_toolkit::prompt::PromptKind;
+use console_toolkit::widget::scroll::Scroll;
 
 /// Shown after letters without a meaning in the dialog.
 const IGNORED_LETTERS_HINT: &str = "letters do nothing here: tab or an arrow picks a button, esc cancels";

@@ -2,7 +2,7 @@
 
 use super::{Dialog, Field, Focus, Note, Value};
 use crate::context::Context;
-use crate::text::clean;
+use console_toolkit::text::clean;
 
 impl<E> Dialog<E> {
     /// Returns its lines, without its title.

@@ -18,7 +18,6 @@ pub use route::{ForwardRequest, PaneContent, SplitDirection};
 pub use run::{Outbox, Runner};
 
 use super::action::{Action, EntryId};
-use super::command::Command;
 use super::context::ScreenId;
 use super::dialog;
 use super::drafts::Draft;
@@ -28,7 +27,8 @@ use super::point_in_time::TimeTravel;
 use super::resource::{ClusterId, ObjectRef, ResourceKey};
 use super::scope::Scope;
 use super::sort_memory::SortOrder;
-use super::toast::Toast;
+use console_toolkit::command::Command;
+use console_toolkit::toast::Toast;
 
 /// A dialog that produces effects.
 pub(crate) type Dialog = dialog::Dialog<Effect>;

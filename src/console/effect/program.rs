@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use crate::action::{Action, Mutation, Outcome};
 use crate::extensions::{BackgroundReport, PluginRun, ProgramTarget};
 use crate::message::Message;
-use crate::text::clean;
-use crate::toast::Toast;
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
 
 /// The maximum length of the first line in bytes.
 const MAX_LINE_BYTES: usize = 400;

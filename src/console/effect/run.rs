@@ -16,7 +16,7 @@ use crate::diagnostics::Diagnostics;
 use crate::extensions::PluginRun;
 use crate::message::{Data, Message};
 use crate::resource::{ClusterId, ObjectRef};
-use crate::toast::Toast;
+use console_toolkit::toast::Toast;
 
 /// A task's connection to its screen, to the user, and to the cluster.
 #[derive(Clone)]

@@ -4,7 +4,7 @@ use manifest::{ConfigText, ManifestError};
 use serde::Deserialize;
 
 use super::shortcut::Scalar;
-use crate::keys::Key;
+use console_toolkit::keys::Key;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

@@ -13,8 +13,8 @@ use super::program::{BackgroundReport, Program, ProgramTarget};
 use super::shortcut::Scalar;
 use super::variables::Variables;
 use crate::catalogue::Catalogue;
-use crate::keys::Key;
 use crate::resource::Kind;
+use console_toolkit::keys::Key;
 
 /// The maximum number of inputs of a plugin, as in k9s.
 const INPUTS: usize = 5;

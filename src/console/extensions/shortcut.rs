@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::keys::Key;
+use console_toolkit::keys::Key;
 
 /// The characters of Shift with a digit on the keyboard that k9s assumes.
 const SHIFTED: [char; 10] = [')', '!', '@', '#', '$', '%', '^', '&', '*', '('];

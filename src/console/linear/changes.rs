@@ -4,7 +4,7 @@
 use similar::{ChangeTag, TextDiff};
 
 use super::page::PART;
-use crate::text::without_amounts;
+use console_toolkit::text::without_amounts;
 
 /// Returns a line without parts that change by themselves.
 pub(super) fn timeless(line: &str) -> String {

@@ -21,7 +21,6 @@ use jiff::{SignedDuration, Timestamp};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::command::Command;
 use super::context::{Context, ScreenId};
 use super::dialog::Focus;
 use super::effect::Dialog;
@@ -29,11 +28,12 @@ use super::list::List;
 use super::model::Model;
 use super::resource::ClusterId;
 use super::screen::View;
-use super::text::{clean, counted};
-use super::theme::Theme;
-use super::toast::{Severity, Toast};
 use super::tour::TourText;
 use super::view;
+use console_toolkit::command::Command;
+use console_toolkit::text::{clean, counted};
+use console_toolkit::theme::Theme;
+use console_toolkit::toast::{Severity, Toast};
 use page::Page;
 pub use speech_writer::SpeechWriter;
 

@@ -6,8 +6,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 use ratatui::{Frame, Terminal};
 
-use crate::theme::RESTLESS;
 use crate::view::frame;
+use console_toolkit::theme::RESTLESS;
 
 /// The beginning of the line with the title of a part.
 pub(super) const PART: &str = "Part: ";

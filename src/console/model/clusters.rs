@@ -25,9 +25,9 @@ use crate::resource::{ClusterId, ResourceKey, Uid};
 use crate::screen::{Screen, View};
 use crate::server_table::Include;
 use crate::store::TouchedObjects;
-use crate::text::clean;
-use crate::toast::Toast;
 use crate::workloads;
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
 
 /// The maximum number of clusters beside the console's own.
 pub(crate) const MAX_JOINED: usize = 15;

@@ -3,18 +3,18 @@
 use jiff::Timestamp;
 
 use super::{Job, Model, palette};
-use crate::command::{Command, CommandImpact, Entry, TABLE};
 use crate::context::ScreenId;
 use crate::dialog::{Focus, InterruptAction};
 use crate::effect::{Dialog, Effect};
 use crate::message::ScreenMessage;
 use crate::point_in_time::{self, TimeTravel, WayBack};
-use crate::prompt::PromptKind;
 use crate::read_only;
 use crate::scope::Scope;
 use crate::screen::{Screen, View, drills::Drills, help::Help, journal::JournalScreen, kinds::Kinds};
-use crate::text::counted;
-use crate::toast::Toast;
+use console_toolkit::command::{Command, CommandImpact, Entry, TABLE};
+use console_toolkit::prompt::PromptKind;
+use console_toolkit::text::counted;
+use console_toolkit::toast::Toast;
 
 impl Model {
     pub(super) fn command(&mut self, command: Command, now: Timestamp) -> Vec<Job> {

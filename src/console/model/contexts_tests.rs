@@ -20,7 +20,7 @@ use crate::resource::ClusterId;
 use crate::resource::Kind;
 use crate::saved_tabs::SavedTabs;
 use crate::store::{Change, Delta};
-use crate::theme::depth::Depth;
+use console_toolkit::theme::depth::Depth;
 
 const PROD: ClusterId = ClusterId::joined(1);
 const QA: ClusterId = ClusterId::joined(2);

@@ -10,8 +10,8 @@ use crate::message::{Data, ScreenMessage};
 use crate::resource::{ClusterId, ObjectRef, Uid};
 use crate::screen::Screen;
 use crate::screen::edit::EditData;
-use crate::text::clean;
-use crate::toast::Toast;
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
 
 /// The maximum number of objects named in one toast.
 const NAMED: usize = 3;

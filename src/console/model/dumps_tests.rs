@@ -12,7 +12,7 @@ use crate::effect::Runner;
 use crate::message::Message;
 use crate::message::{Data, FileEdited};
 use crate::screen_dumps;
-use crate::theme::depth::Depth;
+use console_toolkit::theme::depth::Depth;
 
 /// A console with a configuration directory that runs its tasks.
 struct DumpsConsole {

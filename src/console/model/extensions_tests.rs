@@ -6,7 +6,7 @@ use crate::extensions::{Extensions, Sources};
 use crate::message::Message;
 use crate::server_table::ServerTable;
 use crate::store::{Change, Delta};
-use crate::theme::depth::Depth;
+use console_toolkit::theme::depth::Depth;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::json;
 

@@ -7,16 +7,16 @@ use jiff::{SignedDuration, Timestamp};
 use ratatui::layout::Position;
 
 use super::{Job, Model, palette};
-use crate::command::{Command, Entry, KeyContext, TABLE};
 use crate::context::ScreenId;
 use crate::dialog::{self, InterruptAction, TypingPace};
 use crate::effect::{Dialog, Effect, Route};
-use crate::keys::Key;
 use crate::message::ScreenMessage;
-use crate::prompt::{Prompt, PromptKind, Reply};
 use crate::resource::ClusterId;
 use crate::screen::View;
-use crate::toast::Toast;
+use console_toolkit::command::{Command, Entry, KeyContext, TABLE};
+use console_toolkit::keys::Key;
+use console_toolkit::prompt::{Prompt, PromptKind, Reply};
+use console_toolkit::toast::Toast;
 
 /// Keys typed within this time after a dialog closed were meant for the dialog: users notice that it has closed only
 /// after about this time.

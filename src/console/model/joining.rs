@@ -17,8 +17,8 @@ use crate::links::Links;
 use crate::resource::{ClusterId, ResourceKey};
 use crate::screen::Screen;
 use crate::store::Stores;
-use crate::text::clean;
-use crate::toast::Toast;
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
 use object::node_fence::NodeFence;
 
 impl Model {

@@ -16,7 +16,7 @@ use crate::message::Message;
 use crate::resource::Kind;
 use crate::screen::files::{Entry, FilesData, Listing, Purpose};
 use crate::store::{Change, Delta, Object};
-use crate::theme::depth::Depth;
+use console_toolkit::theme::depth::Depth;
 
 fn shows(stage: &mut TestConsole, expected: &[&str]) {
     let screen = stage.screen();
@@ -510,7 +510,7 @@ fn leftover_shell_pods_are_reported_and_removed_con_3() {
         left["status"]["phase"] = json!(phase);
         left
     };
-    let mut stage = TestConsole::without_lists(120, 30, crate::theme::depth::Depth::True);
+    let mut stage = TestConsole::without_lists(120, 30, console_toolkit::theme::depth::Depth::True);
     // The pages of a long list arrive one by one: pods on the last one are reported as well, without unpacking.
     let mut keeper = crate::store::ObjectPacker::default();
     let pods = [pod("default", "web"), left("there", "Running"), left("over", "Failed")];

@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects};
 use super::*;
-use crate::command::{Command, TABLE};
 use crate::screen::object_commands::{MarkScope, marks};
 use crate::store::{Change, Delta};
+use console_toolkit::command::{Command, TABLE};
 
 /// Tables and the names of their first two rows.
 const TABLES: &[(&str, [&str; 2])] = &[

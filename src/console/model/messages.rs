@@ -9,8 +9,8 @@ use crate::message::{Message, ScreenMessage};
 use crate::operations::node_shell::leftover_notice;
 use crate::resource::{ClusterId, ResourceKey};
 use crate::store::{BatchResult, TouchedObjects};
-use crate::text::clean;
-use crate::toast::Toast;
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
 
 /// Events older than this are not announced: the first list has the events of earlier drills.
 const MAX_EVENT_AGE: SignedDuration = SignedDuration::from_secs(30);

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects, pod};
 use crate::catalogue::Catalogue;
-use crate::command::Command;
 use crate::effect::ForwardRequest;
 use crate::links::{Link, UnavailableReason};
 use crate::message::{Data, Message};
@@ -13,6 +12,7 @@ use crate::resource::{ObjectRef, ResourceKey, Uid};
 use crate::screen::forwards::ForwardsData;
 use crate::screen::forwards::forwarder::{Report, State};
 use crate::store::{Change, Delta};
+use console_toolkit::command::Command;
 
 const LONG_MESSAGE: &str = "Back-off restarting failed container main in pod web-5d9c7b6f4-x2x9k";
 

@@ -5,11 +5,11 @@ use ratatui::backend::TestBackend;
 
 use super::tabs_tests::setup;
 use super::*;
-use crate::keys::Key;
 use crate::message::Message;
 use crate::screen::faulty_screen::{FaultyScreen, PanicPoint};
-use crate::theme::depth::Depth;
 use crate::view;
+use console_toolkit::keys::Key;
+use console_toolkit::theme::depth::Depth;
 
 fn now() -> Timestamp {
     "2026-05-01T12:00:00Z".parse().unwrap()

@@ -11,7 +11,6 @@ use super::split::SplitPane;
 use super::tabs::Tab;
 use super::{Job, Model};
 use crate::builtin_kinds;
-use crate::command::{Command, KeyContext};
 use crate::context::ScreenId;
 use crate::effect::{PaneContent, SplitDirection};
 use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
@@ -23,9 +22,10 @@ use crate::screen::drain::Drain;
 use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
 use crate::store::uid_of;
-use crate::text::clean;
-use crate::toast::Toast;
 use crate::workloads;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
 
 /// The progress of restoring the tabs of the last run.
 #[derive(Debug, Default)]

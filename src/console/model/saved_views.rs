@@ -25,7 +25,7 @@ use crate::screen::table::Table;
 use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
 use crate::screen_dumps;
-use crate::toast::Toast;
+use console_toolkit::toast::Toast;
 
 /// The timeout for the lookup of a view's object; the view itself reports data that it cannot get.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);

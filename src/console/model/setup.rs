@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use ratatui::style::Style;
 
-use crate::command::Bindings;
 use crate::forks::Fork;
 use crate::node_shell::NodeShell;
 use crate::scope::Scope;
-use crate::theme::Theme;
-use crate::theme::depth::Depth;
 use crate::thresholds::Thresholds;
+use console_toolkit::command::Bindings;
+use console_toolkit::theme::Theme;
+use console_toolkit::theme::depth::Depth;
 
 /// The configuration at start.
 #[derive(Clone, Debug)]

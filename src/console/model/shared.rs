@@ -10,7 +10,6 @@ use ratatui::style::Style;
 
 use crate::catalogue::Catalogue;
 use crate::clusters::{Cluster, ConnectionState};
-use crate::command::Bindings;
 use crate::context::ScreenId;
 use crate::extensions::Extensions;
 use crate::forks::Fork;
@@ -21,8 +20,9 @@ use crate::resource::ClusterId;
 use crate::scope::Scope;
 use crate::sort_memory::SortMemory;
 use crate::store::Stores;
-use crate::theme::Theme;
 use crate::thresholds::Thresholds;
+use console_toolkit::command::Bindings;
+use console_toolkit::theme::Theme;
 
 /// The part of the model that screens read.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::tabs_tests::{TestConsole, objects, pod};
 use crate::message::Message;
 use crate::store::{Change, Delta, Object, ObjectPacker};
-use crate::theme::depth::Depth;
+use console_toolkit::theme::depth::Depth;
 
 fn packed_pods(names: &[&str]) -> Vec<Arc<dyn Object>> {
     let mut keeper = ObjectPacker::default();

@@ -9,14 +9,14 @@ use k8s_openapi::api::core::v1::Event;
 use ratatui::layout::Rect;
 
 use super::{Job, Model};
-use crate::command::{Command, KeyContext};
 use crate::context::ScreenId;
 use crate::effect::{LogRun, PaneContent, Route, RowScope, SplitDirection, TableRoute};
 use crate::kind_view;
 use crate::message::ScreenMessage;
 use crate::resource::{ClusterId, ObjectRef};
 use crate::screen::{Screen, View};
-use crate::toast::Toast;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::toast::Toast;
 
 /// The time for which a selection must be stable before the other pane follows it, so that scrolling through a list
 /// opens nothing on the way.

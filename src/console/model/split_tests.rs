@@ -7,7 +7,7 @@ use super::tabs_tests::TestConsole;
 use super::*;
 use crate::effect::SplitDirection;
 use crate::message::Message;
-use crate::theme::depth::Depth;
+use console_toolkit::theme::depth::Depth;
 use jiff::SignedDuration;
 
 impl TestConsole {

@@ -3,14 +3,12 @@
 use jiff::Timestamp;
 
 use super::{Job, Model};
-use crate::command::KeyContext;
 use crate::console_state::ConsoleState;
 use crate::context::ScreenId;
 use crate::effect::{Dialog, Effect};
 use crate::message::{Data, ScreenMessage};
 use crate::past;
 use crate::point_in_time::TimeTravel;
-use crate::prompt::PromptKind;
 use crate::resource::ClusterId;
 use crate::scope::Scope;
 use crate::screen::contexts::Contexts;
@@ -18,8 +16,10 @@ use crate::screen::forwards::{Forwards, ForwardsData};
 use crate::screen::overview::Overview;
 use crate::screen::{Screen, View};
 use crate::terminal::contained;
-use crate::text::{clean, counted};
-use crate::toast::Toast;
+use console_toolkit::command::KeyContext;
+use console_toolkit::prompt::PromptKind;
+use console_toolkit::text::{clean, counted};
+use console_toolkit::toast::Toast;
 
 /// The maximum number of closed screens that are retained, including those with active work.
 const MAX_PARKED: usize = 32;

@@ -12,16 +12,16 @@ use jiff::Timestamp;
 
 use super::split::SplitPane;
 use super::{Job, Model, palette};
-use crate::command::{Command, KeyContext};
 use crate::context::{Context, ScreenId};
 use crate::effect::{Dialog, Effect};
 use crate::message::ScreenMessage;
-use crate::prompt::Prompt;
 use crate::resource::ClusterId;
 use crate::scope::Scope;
 use crate::screen::overview::Overview;
 use crate::screen::{Screen, View};
-use crate::toast::Toast;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::prompt::Prompt;
+use console_toolkit::toast::Toast;
 
 /// The maximum number of tabs: one per digit key.
 const MAX_TABS: usize = 9;

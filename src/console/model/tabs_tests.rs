@@ -9,9 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::command::Bindings;
 use crate::effect::{Effect, TerminalPurpose};
-use crate::keys::Key;
 use crate::message::Data;
 use crate::message::Message;
 use crate::pane::{Outcome, PaneEvent};
@@ -19,8 +17,10 @@ use crate::resource::Kind;
 use crate::resource::{KindFacts, ObjectRef};
 use crate::screen::terminal::{self, TerminalData};
 use crate::store::{Change, Delta};
-use crate::theme::depth::Depth;
 use crate::view;
+use console_toolkit::command::Bindings;
+use console_toolkit::keys::Key;
+use console_toolkit::theme::depth::Depth;
 
 fn now() -> Timestamp {
     "2026-05-01T12:00:00Z".parse().unwrap()

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use super::Model;
 use crate::effect::{Effect, TourCommand};
 use crate::scope::Scope;
-use crate::toast::Toast;
 use crate::tour::{Tour, TourStep, sample_app, subject};
+use console_toolkit::toast::Toast;
 
 impl Model {
     /// Returns the effects of `:tour`; an error says why it is not possible.

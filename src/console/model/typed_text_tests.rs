@@ -11,12 +11,12 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
-use crate::command::{Command, TABLE};
 use crate::dialog::Focus;
 use crate::effect::Effect;
-use crate::keys::Key;
 use crate::message::Message;
 use crate::store::{Change, Delta};
+use console_toolkit::command::{Command, TABLE};
+use console_toolkit::keys::Key;
 
 /// Keys that lead to a screen with commands that open dialogs.
 const VIEWS: &[&str] = &["~", "p", "d", "n", "s", ": \"namespaces\" enter", ": \"rs\" enter", "d R"];

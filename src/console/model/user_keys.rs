@@ -5,19 +5,19 @@ use jiff::Timestamp;
 
 use super::{Job, Model, palette};
 use crate::action::{Action, Mutation, Outcome};
-use crate::command::{Command, KeyContext};
 use crate::contexts::Identity;
 use crate::effect::Effect;
 use crate::extensions::{HotKey, Plugin, PluginRun, ProgramTarget, Variables};
-use crate::keys::Key;
 use crate::message::Message;
 use crate::operations;
-use crate::prompt::Prompt;
 use crate::resource::ObjectRef;
 use crate::screen::help::UserCommand;
 use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
-use crate::toast::Toast;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::keys::Key;
+use console_toolkit::prompt::Prompt;
+use console_toolkit::toast::Toast;
 
 /// Commands with keys that cannot be overridden.
 const RESERVED: [Command; 5] =

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::Job;
 use super::tabs_tests::{TestConsole, objects, pod};
-use crate::command::{Bindings, Command, UserKeys};
-use crate::keys::Key;
 use crate::store::{Change, Delta};
+use console_toolkit::command::{Bindings, Command, UserKeys};
+use console_toolkit::keys::Key;
 
 fn owner(kind: &str, name: &str) -> Value {
     json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": true}])

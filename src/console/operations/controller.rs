@@ -14,8 +14,8 @@ use crate::resource::{Kind, ObjectRef};
 use crate::rows::controller::{
     ControllerStatus, GROUP, KeyStatus, PLURAL, format_micros, pausing, table_status,
 };
-use crate::text::clean;
-use crate::toast::Toast;
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
 use object::fault::{Component, Fault, FaultTarget};
 
 /// The message for a server that does not report its controllers.

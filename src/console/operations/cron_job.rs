@@ -7,7 +7,7 @@ use crate::action::{Action, Mutation, PatchKind};
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
 use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey};
-use crate::toast::Toast;
+use console_toolkit::toast::Toast;
 
 /// The maximum length of a Job's name, because it becomes a label of the Job's pods.
 const LONGEST_NAME: usize = 63;

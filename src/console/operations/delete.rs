@@ -14,7 +14,7 @@ use crate::effect::{Dialog, Effect};
 use crate::related::selects;
 use crate::resource::{ObjectRef, ResourceKey, Uid};
 use crate::store::Stores;
-use crate::text::counted;
+use console_toolkit::text::counted;
 
 /// The choice that leaves an object's dependants behind.
 const ORPHAN: &str = "orphan";

@@ -12,7 +12,7 @@ use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect, Route};
 use crate::resource::ObjectRef;
 use crate::rows::node::{is_over, is_ready};
-use crate::text::counted;
+use console_toolkit::text::counted;
 use object::node_fence::NodeFence;
 
 /// The maximum number of pods named in the dialog.

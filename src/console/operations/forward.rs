@@ -8,7 +8,7 @@ use crate::dialog::{Field, Fields, Focus};
 use crate::effect::{Dialog, Effect, ForwardRequest};
 use crate::related;
 use crate::resource::ObjectRef;
-use crate::toast::Toast;
+use console_toolkit::toast::Toast;
 use object::host_ports::declared_ports;
 use object::owner::is_terminating;
 use object::pod::is_ready;

@@ -10,7 +10,7 @@ use crate::effect::{Dialog, Effect};
 use crate::node_shell::{self, LeftoverState, NodeShell};
 use crate::resource::{ObjectRef, Uid};
 use crate::store::Stores;
-use crate::text::clean;
+use console_toolkit::text::clean;
 
 /// The maximum number of pods named in a dialog.
 const NAMED: usize = 6;

@@ -4,7 +4,7 @@ use crate::dialog::{Choice, Dialog as AnyDialog, Field, FieldId, Fields, Note, S
 use crate::effect::{Dialog, Effect};
 use crate::extensions::{Input, InputKind, Plugin, PluginRun, Program, Variables};
 use crate::resource::ObjectRef;
-use crate::text::clean;
+use console_toolkit::text::clean;
 
 #[derive(Clone, Copy)]
 enum InputField {

@@ -20,8 +20,8 @@ use crate::effect::{Dialog, Effect, Outbox};
 use crate::kind_view::{self, Template};
 use crate::resource::ObjectRef;
 use crate::template;
-use crate::text::grouped;
-use crate::toast::Toast;
+use console_toolkit::text::grouped;
+use console_toolkit::toast::Toast;
 
 /// The factor of increase above which a second confirmation is needed: an extra digit makes it ten times.
 const LARGE_INCREASE: i64 = 10;

@@ -9,7 +9,7 @@ use crate::dialog::{Field, FieldId, Fields, Text};
 use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
 use crate::template;
-use crate::toast::Toast;
+use console_toolkit::toast::Toast;
 
 /// Shows the dialog with an image for each container.
 pub(crate) fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {

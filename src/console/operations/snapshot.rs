@@ -13,8 +13,8 @@ use crate::effect::{Dialog, Effect, Outbox};
 use crate::forks::Fork;
 use crate::message::Message;
 use crate::resource::{Kind, ObjectRef};
-use crate::text::typed_path;
-use crate::toast::Toast;
+use console_toolkit::text::typed_path;
+use console_toolkit::toast::Toast;
 
 /// The API group of snapshots and restores.
 const GROUP: &str = "podium.dev";
@@ -137,7 +137,7 @@ async fn fork(out: Outbox, forks: Arc<dyn Fork>, snapshot: ObjectRef, directory:
         quiet: made.is_ok(),
     };
     let note = made.as_ref().ok().map(|forked| {
-        let objects = crate::text::counted(forked.objects, "object");
+        let objects = console_toolkit::text::counted(forked.objects, "object");
         Toast::done(format!("{place} holds {objects}; podium --data-dir {place} starts it"))
     });
     let outcome = Outcome { action, error: made.err(), after: None };

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::text::generated;
+use console_toolkit::text::generated;
 
 /// A debug container to be added to a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -214,7 +214,7 @@ mod tests {
             let (stores, cuts) = whole_stores_at(&client, &pods(), 20).await.unwrap();
             assert_eq!(requests.load(Ordering::SeqCst), page_requests, "of {pages}");
             assert_eq!((stores.pods().len(), cuts), (listed, vec![cut]), "of {pages}");
-            let running = stores.pod_health_counts().get(&crate::health::Health::Running).copied();
+            let running = stores.pod_health_counts().get(&console_toolkit::health::Health::Running).copied();
             assert!(stores.pods().synced() && running == Some(listed), "of {pages}: {running:?}");
         }
     }

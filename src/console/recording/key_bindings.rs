@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::command::{Bindings, Command, KeyContext, UserKeys};
-use crate::keys::Key;
+use console_toolkit::command::{Bindings, Command, KeyContext, UserKeys};
+use console_toolkit::keys::Key;
 
 /// The keys of commands that the user has bound, by the commands' names.
 pub(crate) type RecordedBindings = BTreeMap<String, Vec<String>>;
@@ -40,7 +40,7 @@ pub(super) fn bindings_of(recorded: &RecordedBindings) -> Bindings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::TABLE;
+    use console_toolkit::command::TABLE;
 
     #[test]
     fn recorded_bindings_are_read_back_con_21() {

@@ -14,8 +14,8 @@ use super::replay_client;
 use crate::contexts::{ConnectedCluster, Identity};
 use crate::message::Message;
 use crate::resource::ClusterId;
-use crate::toast::Toast;
 use base::clock::{Clock, saturating_after};
+use console_toolkit::toast::Toast;
 
 /// The error for a cluster that is not in the recording.
 const UNKNOWN: &str = "this cluster is not in the recording";

@@ -14,11 +14,11 @@ use super::recorder::Session;
 use super::replay::{ReplayOptions, Screen, replay};
 use crate::context::ScreenId;
 use crate::contexts::{ConnectedCluster, ContextEntry, Identity};
-use crate::keys::Key;
 use crate::message::{Data, Message};
 use crate::resource::ClusterId;
 use crate::screen::forwards::ForwardsData;
 use crate::screen::forwards::forwarder::{Report, State};
+use console_toolkit::keys::Key;
 
 fn pods(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": [

@@ -25,13 +25,13 @@ use crate::node_shell::NodeShell;
 use crate::read_only;
 use crate::saved_tabs::SavedTabs;
 use crate::scope::Scope;
-use crate::text::clean;
-use crate::theme::depth::Depth;
-use crate::theme::library;
 use crate::thresholds::Thresholds;
-use crate::toast::Toast;
 use crate::view;
 use base::clock::Clock;
+use console_toolkit::text::clean;
+use console_toolkit::theme::depth::Depth;
+use console_toolkit::theme::library;
+use console_toolkit::toast::Toast;
 
 /// The time for which the replay continues after the last event.
 const REST: Duration = Duration::from_secs(1);
@@ -329,7 +329,7 @@ impl ReplaySession {
     fn input(&mut self, event: Event) -> Vec<Job> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
-                self.after = Some(crate::keys::Key::of(key).to_string());
+                self.after = Some(console_toolkit::keys::Key::of(key).to_string());
                 self.update(Message::Key(key))
             }
             Event::Paste(text) => {
@@ -421,7 +421,7 @@ mod tests {
             ]);
         }
         for (at, key) in keys {
-            let event = Event::Key(crate::keys::Key::parse(key).unwrap().event());
+            let event = Event::Key(console_toolkit::keys::Key::parse(key).unwrap().event());
             lines.push(json!({"at": at, "input": event}));
         }
         let text: String = lines.iter().map(|line| line.to_string() + "\n").collect();

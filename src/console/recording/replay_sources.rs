@@ -19,7 +19,7 @@ use crate::screen::contexts::ContextsData;
 use crate::screen::forwards::forwarder::Report;
 use crate::screen::forwards::{ForwardsData, LISTENING};
 use crate::screen::terminal::{SESSION, TerminalData};
-use crate::toast::Toast;
+use console_toolkit::toast::Toast;
 
 /// The recorded events of terminals, port-forwards and contexts.
 pub(super) struct ReplaySources {

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use unicode_width::UnicodeWidthStr;
 
 use crate::context::Context;
-use crate::health::Health;
 use crate::rows::usage::format_bytes;
-use crate::text::clean;
 use crate::thresholds::{Load, Resource, ThresholdLevel, percent};
+use console_toolkit::health::Health;
+use console_toolkit::text::clean;
 
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

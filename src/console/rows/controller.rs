@@ -11,12 +11,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 
 use super::{Cell, Column, Row};
-use crate::health::Health;
 use crate::resource::{ResourceKey, Uid};
 use crate::server_table::TableRow;
 use crate::store::Stores;
-use crate::text::{age, clean};
 use crate::thresholds::{Load, ThresholdLevel};
+use console_toolkit::health::Health;
+use console_toolkit::text::{age, clean};
 use object::fault::{Component, Fault, FaultTarget};
 use object::selector::Selector;
 

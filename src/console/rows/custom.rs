@@ -11,8 +11,8 @@ use crate::extensions::{
     Attributes, ColumnAlignment, ColumnSource, CustomColumn, CustomView, CustomVisibility, Order,
 };
 use crate::store::Object;
-use crate::text::clean;
 use crate::thresholds::{Load, ThresholdLevel};
+use console_toolkit::text::clean;
 use object::quantity::Amount;
 
 /// Maximum number of characters in a cell: a path may match a whole object.

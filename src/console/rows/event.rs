@@ -4,10 +4,10 @@ use compact_str::CompactString;
 use k8s_openapi::api::core::v1::Event;
 
 use super::{Cell, Column, Row};
-use crate::health::Health;
 use crate::store::StoredObject;
 pub(crate) use crate::store::event::{count, last_seen};
-use crate::text::clean;
+use console_toolkit::health::Health;
+use console_toolkit::text::clean;
 
 /// Index of the column COUNT.
 pub(crate) const COUNT: usize = 4;

@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Cell, Column, Row};
-use crate::health::Health;
-use crate::text::clean;
+use console_toolkit::health::Health;
+use console_toolkit::text::clean;
 use object::conditions;
 use object::fault::{ACTIVE, Fault};
 use object::node_fence::{FENCED, FencePhase, NodeFence};

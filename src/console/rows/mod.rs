@@ -22,10 +22,10 @@ use kube::Resource;
 
 pub(crate) use cell::{Cell, Column};
 
-use super::health::Health;
 use super::resource::{ClusterId, Uid};
 use super::store::{Labels, PackedKind, StoredObject};
 use super::workloads::Workload;
+use console_toolkit::health::Health;
 
 /// Identifies a row. A uid alone is not sufficient in a table of several clusters: a cluster restored from the backup
 /// of another one has the same uids.

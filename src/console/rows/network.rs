@@ -6,7 +6,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::{Cell, Column, Row};
-use crate::health::Health;
+use console_toolkit::health::Health;
 
 /// Returns kubectl's columns.
 pub(crate) fn service_columns() -> Vec<Column> {
@@ -76,7 +76,7 @@ pub(crate) fn namespace_row(namespace: &Namespace) -> Option<Row> {
     let health = if phase == "Active" { Health::Running } else { Health::Terminating };
     let cells = vec![
         Cell::server_text(namespace.metadata.name.as_deref().unwrap_or_default()),
-        Cell::Status(crate::text::clean(phase).into(), health),
+        Cell::Status(console_toolkit::text::clean(phase).into(), health),
         Cell::Age(namespace.metadata.creation_timestamp.as_ref().map(|time| time.0)),
     ];
     Row::of(namespace, Some(health), cells)

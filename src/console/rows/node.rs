@@ -6,10 +6,10 @@ use k8s_openapi::api::core::v1::Node;
 
 use super::fault::fence_state;
 use super::{Cell, Column, Row};
-use crate::health::Health;
 use crate::store::Stores;
 pub(crate) use crate::store::pod::is_over;
 use crate::thresholds::Resource;
+use console_toolkit::health::Health;
 use object::node::condition_status;
 pub(crate) use object::node::is_ready;
 use object::quantity::Amount;

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::cell::{Align, ColumnVisibility};
 use super::{Cell, Column, Row};
-use crate::health::Health;
 use crate::resource::Uid;
 use crate::server_table::{ColumnDefinition, TableRow};
-use crate::text::clean;
+use console_toolkit::health::Health;
+use console_toolkit::text::clean;
 
 /// Converts the server's columns.
 pub(crate) fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::{Cell, Column, Row};
-use crate::health::Health;
+use console_toolkit::health::Health;
 
 /// Returns kubectl's columns, and a STATUS.
 pub(crate) fn deployment_columns() -> Vec<Column> {

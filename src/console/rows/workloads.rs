@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::workload::{deployment_state, replica_set_health};
 use super::{Cell, Column, Row};
-use crate::health::Health;
 use crate::resource::{ResourceKey, Uid};
 use crate::server_table::TableRow;
 use crate::store::{Store, StoredObject, Stores, uid_of};
-use crate::text::clean;
 use crate::workloads::Workload;
+use console_toolkit::health::Health;
+use console_toolkit::text::clean;
 
 /// Maximum number of characters of a reason: a message may have any length.
 const REASON: usize = 512;

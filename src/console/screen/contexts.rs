@@ -8,15 +8,15 @@ use regex::Regex;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::contexts::ContextEntry;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
 use crate::query::pattern;
-use crate::text::{clean, fit, pad};
-use crate::toast::Toast;
-use crate::widget::cursor::Cursor;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::{clean, fit, pad};
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Cursor;
 
 /// The contexts, or why the kubeconfig cannot be read; sent by the shell.
 #[derive(Debug)]

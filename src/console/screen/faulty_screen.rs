@@ -4,10 +4,10 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::command::KeyContext;
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
+use console_toolkit::command::KeyContext;
 
 /// The phase in which the screen panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,13 +9,13 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
 use crate::query;
-use crate::text::{clean, fit};
-use crate::widget::scroll::Scroll;
+use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS};
+use console_toolkit::text::{clean, fit};
+use console_toolkit::widget::scroll::Scroll;
 
 /// The help screen.
 #[derive(Debug)]

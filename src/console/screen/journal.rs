@@ -11,7 +11,6 @@ use ratatui::widgets::{Paragraph, Wrap};
 use super::View;
 use crate::action::{EntryId, Mutation};
 use crate::changes::merge::{Change, plain};
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
@@ -19,9 +18,10 @@ use crate::journal::{Entry, UndoPreview, UndoState, preview_undo};
 use crate::message::ScreenMessage;
 use crate::operations::delete;
 use crate::resource::ObjectRef;
-use crate::text::{clean, fit};
-use crate::toast::Toast;
-use crate::widget::cursor::Window;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::{clean, fit};
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Window;
 
 /// Results of the screen's tasks.
 #[derive(Debug)]

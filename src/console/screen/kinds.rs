@@ -7,14 +7,14 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, TableRoute};
 use crate::message::ScreenMessage;
 use crate::query;
 use crate::resource::Kind;
-use crate::text::clean;
-use crate::widget::cursor::Cursor;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::clean;
+use console_toolkit::widget::cursor::Cursor;
 
 /// The screen that lists the kinds.
 #[derive(Debug, Default)]

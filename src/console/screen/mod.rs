@@ -36,7 +36,6 @@ pub mod yaml;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::command::{Command, KeyContext};
 use super::command_availability;
 use super::context::Context;
 use super::effect::{Effect, Route};
@@ -44,6 +43,7 @@ use super::list::List;
 use super::message::ScreenMessage;
 use super::point_in_time::{PointInTime, WayBack};
 use super::resource::{ClusterId, Kind, ObjectRef};
+use console_toolkit::command::{Command, KeyContext};
 
 /// The interface of a screen. `update` decides, `view` draws; neither does I/O.
 pub(crate) trait View {

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
 use crate::navigate;
@@ -16,7 +15,8 @@ use crate::point_in_time::TimeSelector;
 use crate::related;
 use crate::resource::ObjectRef;
 use crate::scope::Scope;
-use crate::toast::Toast;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::toast::Toast;
 
 /// The rows that a command of a table applies to while rows are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,18 +19,18 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::command_availability;
 use crate::context::Context;
 use crate::effect::Effect;
-use crate::health::Health;
 use crate::message::ScreenMessage;
 use crate::resource::ObjectRef;
 use crate::rows::cell::natural;
 use crate::rows::node;
 use crate::screen::object_commands;
-use crate::text::{clean, counted, fit, pad};
-use crate::widget::cursor::Window;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::health::Health;
+use console_toolkit::text::{clean, counted, fit, pad};
+use console_toolkit::widget::cursor::Window;
 
 /// The topology screen.
 #[derive(Debug, Default)]

@@ -28,10 +28,8 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::Effect;
-use crate::health::Health;
 use crate::message::ScreenMessage;
 use crate::query::pattern;
 use crate::related;
@@ -39,8 +37,10 @@ use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows::workload;
 use crate::screen::object_commands;
 use crate::store::StoredObject;
-use crate::text::{clean, fit, grouped, pad, tail};
-use crate::widget::cursor::Window;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::health::Health;
+use console_toolkit::text::{clean, fit, grouped, pad, tail};
+use console_toolkit::widget::cursor::Window;
 
 /// Maximum depth of owner references; it prevents endless loops in cyclic references.
 const DEPTH: usize = 8;

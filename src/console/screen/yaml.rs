@@ -9,7 +9,6 @@ use ratatui::text::{Line, Span};
 use serde_json::Value;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::command_availability;
 use crate::context::Context;
 use crate::effect::Effect;
@@ -19,10 +18,11 @@ use crate::point_in_time::{PointInTime, TimeSelector, TimeTravel, WayBack};
 use crate::resource::{ObjectRef, Uid};
 use crate::screen::object_commands;
 use crate::store::TouchedObjects;
-use crate::text::clean;
-use crate::toast::Toast;
-use crate::widget::text_pane::TextPane;
-use crate::yaml_text;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::text_pane::TextPane;
+use console_toolkit::yaml_text;
 
 /// Results of the screen's tasks.
 #[derive(Debug)]

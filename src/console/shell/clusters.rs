@@ -20,7 +20,7 @@ use crate::read_only;
 use crate::reload;
 use crate::scope::Scope;
 use crate::screen::contexts::ContextsData;
-use crate::toast::Toast;
+use console_toolkit::toast::Toast;
 
 /// The maximum time to wait for changes in progress before a switch.
 const LAST_ACTIONS: Duration = Duration::from_secs(5);

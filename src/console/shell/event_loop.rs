@@ -15,8 +15,8 @@ use crate::display::Display;
 use crate::message::Message;
 use crate::model::Job;
 use crate::terminal;
-use crate::theme::background;
-use crate::toast::Toast;
+use console_toolkit::theme::background;
+use console_toolkit::toast::Toast;
 
 const FRAME: Duration = Duration::from_millis(16);
 /// The maximum number of messages handled before a frame is due again.

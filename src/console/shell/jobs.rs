@@ -19,7 +19,7 @@ use crate::screen::forwards::LISTENING;
 use crate::screen::terminal::SESSION;
 use crate::screen_dumps;
 use crate::terminal;
-use crate::toast::Toast;
+use console_toolkit::toast::Toast;
 
 impl Shell {
     pub(super) async fn job(&mut self, job: Job) -> anyhow::Result<LoopControl> {

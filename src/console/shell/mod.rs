@@ -18,7 +18,6 @@ use kube::Client;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::command::Bindings;
 use super::config;
 use super::console_state::ConsoleState;
 use super::contexts::ConnectedCluster;
@@ -38,11 +37,12 @@ use super::read_only;
 use super::recording::{self, Recorder, Session, SessionHeader, recorded_bindings};
 use super::scope::Scope;
 use super::terminal::{self, Guard, MouseCapture, TerminalMode};
-use super::theme::depth::Depth;
-use super::theme::{Theme, ThemeError, background, library};
-use super::toast::Toast;
 use super::view::links;
 use base::clock::Clock;
+use console_toolkit::command::Bindings;
+use console_toolkit::theme::depth::Depth;
+use console_toolkit::theme::{Theme, ThemeError, background, library};
+use console_toolkit::toast::Toast;
 
 /// The name of the theme that follows the terminal.
 const AUTO: &str = "auto";

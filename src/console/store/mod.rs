@@ -34,8 +34,8 @@ pub(crate) use packed_object::{ObjectPacker, PackedKind, PackedObject};
 pub(crate) use usage::ContainerUsages;
 pub use usage::{PodUsages, ResourceUsage};
 
-use super::health::Health;
 use super::resource::{ResourceKey, Uid};
+use console_toolkit::health::Health;
 use heartbeat::is_heartbeat;
 use object::fault::Fault;
 use object::node_fence::NodeFence;

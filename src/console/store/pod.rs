@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use super::interner::Interner;
 use super::packed_object::PackedKind;
 use super::pod_references::PodReferences;
-use crate::health::Health;
 use crate::pod_status;
+use console_toolkit::health::Health;
 use object::quantity::Amount;
 use object::resources::{Amounts, pod_level_resources, spec_requests};
 

@@ -11,10 +11,10 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::Value;
 
-use crate::command::{Bindings, Command};
 use crate::journal::Journal;
 use crate::scope::Scope;
 use crate::store::{Stores, uid_of};
+use console_toolkit::command::{Bindings, Command};
 use object::ObjectPart as _;
 
 /// The annotation that counts a Deployment's rollouts.

@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::archive::{self, Progress};
-use crate::text::generated;
+use console_toolkit::text::generated;
 
 /// Returns the destination for `name`: within an existing directory, or exactly as typed.
 pub(crate) fn target(here: &Path, name: &str) -> Result<PathBuf, String> {

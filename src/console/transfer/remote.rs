@@ -17,7 +17,7 @@ use super::local;
 use crate::action::error_text;
 use crate::decoded::JsonObject;
 use crate::effect::Outbox;
-use crate::text::generated;
+use console_toolkit::text::generated;
 
 /// Size of a chunk in bytes, and maximum number of queued chunks.
 const CHUNK: usize = 32 * 1024;

@@ -88,13 +88,13 @@ mod tests {
     /// The signs of states are distinct.
     #[test]
     fn no_two_states_look_alike_con_20() {
-        let signs: std::collections::HashSet<&str> = crate::health::Health::ALL
+        let signs: std::collections::HashSet<&str> = console_toolkit::health::Health::ALL
             .iter()
             .map(|health| match health.glyph() {
                 "?" => "?",
                 glyph => plain(glyph),
             })
             .collect();
-        assert_eq!(signs.len(), crate::health::Health::ALL.len());
+        assert_eq!(signs.len(), console_toolkit::health::Health::ALL.len());
     }
 }

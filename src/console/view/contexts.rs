@@ -10,12 +10,12 @@ use unicode_width::UnicodeWidthStr;
 
 use super::outage::end_of;
 use crate::clusters::Freshness;
-use crate::command::Command;
 use crate::context::Context;
 use crate::model::Model;
 use crate::screen::Screen;
 use crate::screen::table::State;
-use crate::text::clean;
+use console_toolkit::command::Command;
+use console_toolkit::text::clean;
 
 /// Interruptions shorter than this are not shown: most watches have recovered by then.
 const STUMBLE: SignedDuration = SignedDuration::from_secs(1);

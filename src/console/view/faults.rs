@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::context::Context;
 use crate::rows::fault::{ends_at, is_active};
-use crate::text::{age, clean, fit, seconds_until};
+use console_toolkit::text::{age, clean, fit, seconds_until};
 use object::fault::Fault;
 
 /// Maximum width of one fault.

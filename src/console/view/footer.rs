@@ -9,14 +9,14 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 use unicode_width::UnicodeWidthStr;
 
-use crate::command::{Command, Entry, KeyContext, TABLE};
 use crate::context::Context;
 use crate::effect::Dialog;
 use crate::model::Model;
 use crate::past;
-use crate::prompt::PromptKind;
 use crate::screen::View;
-use crate::text::{clean, tail, wrapped};
+use console_toolkit::command::{Command, Entry, KeyContext, TABLE};
+use console_toolkit::prompt::PromptKind;
+use console_toolkit::text::{clean, tail, wrapped};
 
 /// Columns between two keys of the footer.
 const GAP: usize = 2;

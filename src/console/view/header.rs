@@ -9,13 +9,13 @@ use ratatui::widgets::Block;
 
 use crate::clusters::Freshness;
 use crate::context::Context;
-use crate::health::Health;
 use crate::model::Model;
 use crate::resource::ResourceKey;
 use crate::rows::node;
 use crate::screen::table::Table;
 use crate::screen::{Screen, View};
-use crate::text::{clean, fit, grouped};
+use console_toolkit::health::Health;
+use console_toolkit::text::{clean, fit, grouped};
 
 pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;

@@ -44,7 +44,7 @@ use super::model::Model;
 use super::point_in_time::{PointInTime, WayBack};
 use super::screen::table::State;
 use super::screen::{ToastArea, View};
-use super::text::clean;
+use console_toolkit::text::clean;
 use object::fault::Fault;
 
 /// The minimum size of the terminal: half of one with 80 columns.

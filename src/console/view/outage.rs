@@ -9,11 +9,11 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use crate::clusters::ConnectionState;
-use crate::command::Command;
 use crate::context::Context;
 use crate::links::Outage;
 use crate::model::Model;
-use crate::text::{age, clean, seconds_until, tail};
+use console_toolkit::command::Command;
+use console_toolkit::text::{age, clean, seconds_until, tail};
 
 /// Returns the outage to show, if any; requests a redraw for the time when one is due.
 pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {

@@ -8,13 +8,13 @@ use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph, Wrap};
 
-use crate::command::Command;
 use crate::context::{Context, ScreenId};
 use crate::model::Model;
 use crate::screen::{LiveScope, Screen, View};
 use crate::terminal::contained;
-use crate::text::{clean, fit};
 use crate::workloads::{self, Workload};
+use console_toolkit::command::Command;
+use console_toolkit::text::{clean, fit};
 
 use super::frame::{is_border, outermost, perimeter};
 

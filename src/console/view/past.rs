@@ -7,10 +7,10 @@ use ratatui::style::Modifier;
 use ratatui::text::Line;
 use unicode_width::UnicodeWidthStr;
 
-use crate::command::Command;
 use crate::context::Context;
 use crate::point_in_time::{PointInTime, WayBack};
-use crate::text::{fit, pad};
+use console_toolkit::command::Command;
+use console_toolkit::text::{fit, pad};
 
 pub(super) fn draw(
     moment: PointInTime,

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::context::Context;
 use crate::model::Model;
 use crate::model::tabs::TabTitle;
-use crate::text::{clean, fit, tail};
+use console_toolkit::text::{clean, fit, tail};
 
 /// Maximum width of a title, and minimum width at which it is useful.
 const LONGEST: usize = 24;

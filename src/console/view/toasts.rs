@@ -11,8 +11,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::context::Context;
 use crate::screen::ToastArea;
-use crate::text::clean;
-use crate::toast::{Severity, Toast};
+use console_toolkit::text::clean;
+use console_toolkit::toast::{Severity, Toast};
 
 /// Maximum width of a box.
 const WIDEST: u16 = 76;

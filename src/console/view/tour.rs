@@ -8,8 +8,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::context::Context;
 use crate::model::Model;
-use crate::text::{clean, fit};
 use crate::tour::{TourStep, TourText};
+use console_toolkit::text::{clean, fit};
 
 /// On lower screens the panel is a line or two, without a frame.
 const LOW: u16 = 18;

@@ -33,7 +33,7 @@ use podium::console::message::Message;
 use podium::console::model::Job;
 use podium::console::scope::Scope;
 use podium::console::store::{Change, Delta};
-use podium::console::toast::Toast;
+use podium::console_toolkit::toast::Toast;
 use serde_json::json;
 use test_console::{TestConsole, cluster, objects, pod};
 

@@ -279,7 +279,7 @@ fn views_opened_by_name_start_a_new_stack_con_3() {
 fn news_of_a_failure_takes_no_key_for_itself_con_15() {
     let mut stage = shop();
     stage.press("d R");
-    stage.send(Message::Toast(podium::console::toast::Toast::failed("no")));
+    stage.send(Message::Toast(podium::console_toolkit::toast::Toast::failed("no")));
     stage.press("esc");
     let screen = stage.screen();
     assert!(!screen.contains("✖ no"), "{screen}");

@@ -1,12 +1,12 @@
 //! The whole window: keys before any data has arrived, windows that are too small, toasts, themes, help, read-only
 //! mode.
 
-use podium::console::command::{Command, CommandImpact, TABLE};
 use podium::console::console_state::ConsoleState;
 use podium::console::message::Message;
 use podium::console::model::Job;
 use podium::console::scope::Scope;
-use podium::console::toast::Toast;
+use podium::console_toolkit::command::{Command, CommandImpact, TABLE};
+use podium::console_toolkit::toast::Toast;
 
 use super::test_console::{TestConsole, cluster, now};
 use super::{acted, shows};
@@ -253,7 +253,7 @@ fn walking_between_views_does_not_pile_them_up_con_3() {
     stage.press(": \"wobble_x\"");
     assert!(!stage.screen().contains("wobble x k"), "no namespaces are offered for what is no kind");
     stage.press("esc");
-    stage.send(Message::Key(podium::console::keys::Key::parse(":").expect("a key").event()));
+    stage.send(Message::Key(podium::console_toolkit::keys::Key::parse(":").expect("a key").event()));
     stage.send(Message::Paste("po\u{1b}[31m\r\nsh\u{7}op\u{202e}".repeat(50)));
     let screen = stage.screen();
     assert!(!screen.chars().any(|c| c.is_control() && c != '\n') && !screen.contains('\u{202e}'), "{screen}");

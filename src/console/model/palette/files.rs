@@ -3,7 +3,7 @@
 use crate::effect::{Effect, FilesRoute, Route};
 use crate::model::Model;
 use crate::read_only;
-use crate::text::typed_path;
+use console_toolkit::text::typed_path;
 
 /// Opens `:dir` and `:apply`; the path is the whole rest of the line, because file names may contain spaces.
 pub(super) fn open(command: &str, text: &str, model: &Model) -> Result<Vec<Effect>, String> {

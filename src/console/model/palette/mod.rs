@@ -11,7 +11,6 @@ use k8s_openapi::api::core::v1::Namespace;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-use crate::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS, TABLE};
 use crate::context::ScreenId;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, PaneContent, Route, SplitDirection, TableRoute};
@@ -25,6 +24,7 @@ use crate::screen::View;
 use crate::screen_dumps;
 use crate::workloads;
 use base::did_you_mean::nearest;
+use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS, TABLE};
 
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let text = model.shared.extensions.expand(text);

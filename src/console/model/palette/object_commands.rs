@@ -1,7 +1,6 @@
 //! `:COMMAND` on the selection, and `:COMMAND NAME` on an object of the command's kind.
 
 use crate::builtin_kinds;
-use crate::command::{Command, CommandImpact, Entry, KeyContext};
 use crate::command_availability;
 use crate::effect::Effect;
 use crate::kind_view;
@@ -13,7 +12,8 @@ use crate::scope::Scope;
 use crate::screen::View;
 use crate::screen::object_commands;
 use crate::store::{Identity, Store};
-use crate::text::counted;
+use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext};
+use console_toolkit::text::counted;
 
 /// Runs a command by its name; an error says why that is impossible. A former name of one view's command has that view
 /// as its `place`.

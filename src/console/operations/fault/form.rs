@@ -8,7 +8,7 @@ use crate::builtin_kinds;
 use crate::context::Context;
 use crate::dialog::{Choice, Field, FieldId, Fields, Note, Number, Switch, Text};
 use crate::effect::{Dialog, Effect};
-use crate::text::clean;
+use console_toolkit::text::clean;
 use object::fault::{
     DISK_FAILURES, Fault, FaultDisk, FaultImage, FaultLatency, FaultLoss, FaultRate, FaultRefuse, FaultSkew,
     FaultSpec, FaultTarget, NETWORK_TYPES, OTHER_TYPES, REFUSALS, read_disk, read_node, read_side,

@@ -8,7 +8,7 @@ use crate::action::{Action, Mutation};
 use crate::changes::editable;
 use crate::effect::Effect;
 use crate::resource::{Kind, ObjectRef};
-use crate::toast::Toast;
+use console_toolkit::toast::Toast;
 use object::fault::FaultSpec;
 
 pub(crate) use form::dialog;

@@ -8,7 +8,7 @@ use super::{Access, Lines};
 use crate::access::namespace_of;
 use crate::access::self_rules::Row;
 use crate::context::Context;
-use crate::text::{clean, pad, wrapped};
+use console_toolkit::text::{clean, pad, wrapped};
 
 /// Minimum width, in columns, for resources, names and verbs side by side.
 const WIDE: usize = 60;

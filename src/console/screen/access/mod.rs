@@ -30,13 +30,13 @@ use super::View;
 use crate::access::self_rules::SelfRules;
 use crate::access::who_can::{Policy, WhoCanReport, subjects_allowed};
 use crate::access::{AccessQuery, namespace_of};
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
 use crate::query::pattern;
-use crate::text::{clean, fit, wrapped};
-use crate::widget::scroll::Scroll;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::{clean, fit, wrapped};
+use console_toolkit::widget::scroll::Scroll;
 
 /// Results of the screen's tasks.
 #[derive(Debug)]

@@ -23,12 +23,12 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{ConnectionRoute, Effect, Outbox};
 use crate::message::ScreenMessage;
-use crate::text::{clean, fit, wrapped};
-use crate::widget::scroll::Scroll;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::{clean, fit, wrapped};
+use console_toolkit::widget::scroll::Scroll;
 use report::{Report, State};
 
 /// Pause between two runs of the diagnosis: each run opens connections.

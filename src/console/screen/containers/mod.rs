@@ -17,7 +17,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::container_state::{ContainerFacts, of_pod};
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Route, TerminalPurpose};
@@ -25,8 +24,9 @@ use crate::message::ScreenMessage;
 use crate::operations;
 use crate::resource::ObjectRef;
 use crate::screen::object_commands;
-use crate::toast::Toast;
-use crate::widget::cursor::Window;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Window;
 
 /// The screen of one pod's containers.
 #[derive(Debug)]

@@ -13,8 +13,8 @@ use crate::container_state::ContainerFacts;
 use crate::context::Context;
 use crate::pod_status;
 use crate::rows::usage::format_bytes;
-use crate::text::{clean, fit, pad};
 use crate::thresholds::{Load, Resource, ThresholdLevel, percent};
+use console_toolkit::text::{clean, fit, pad};
 
 /// Width of the state column.
 const STATE: usize = 22;

@@ -30,7 +30,6 @@ use ratatui::layout::Rect;
 use regex::Regex;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
@@ -40,9 +39,10 @@ use crate::query;
 use crate::resource::ObjectRef;
 use crate::rows::controller::{ControllerStatus, KeyStatus};
 use crate::screen::object_commands;
-use crate::text::clean;
-use crate::toast::Toast;
-use crate::widget::cursor::Window;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Window;
 use follow::follow;
 use response::ControllerResponse;
 

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::rows::controller::{
     ControllerStatus, KeyStatus, Quantiles, QueueStatus, format_micros, pausing, remaining,
 };
-use crate::text::{clean, fit, grouped, pad, wrapped};
+use console_toolkit::text::{clean, fit, grouped, pad, wrapped};
 
 /// Maximum number of lines for the details of the row under the cursor.
 const DETAILS: usize = 8;

@@ -11,7 +11,7 @@ use crate::past::{self, HistoryScope, PastView, TimePosition};
 use crate::point_in_time::{TimeTravel, WayBack};
 use crate::resource::Kind;
 use crate::store::Stores;
-use crate::toast::Toast;
+use console_toolkit::toast::Toast;
 
 /// The result of a step of time travel, or why it failed.
 #[derive(Debug)]

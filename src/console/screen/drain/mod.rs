@@ -20,7 +20,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::command_availability;
 use crate::context::Context;
 use crate::effect::Effect;
@@ -30,8 +29,9 @@ use crate::operations::node::cordon;
 use crate::resource::{ObjectRef, Uid};
 use crate::rows::node::is_cordoned;
 use crate::saved_tabs::{SavedDrain, SavedStage};
-use crate::toast::Toast;
-use crate::widget::cursor::Window;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Window;
 
 use options::SWITCHES;
 

@@ -12,14 +12,14 @@ use unicode_width::UnicodeWidthStr;
 use super::options::SWITCHES;
 use super::replacement::{Replacement, replacements};
 use super::{Cursor, Drain, DrainStage};
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::operations::drain::{BudgetDecision, EvictionState, PodDeleteStatus, Row};
 use crate::resource::Uid;
 use crate::saved_tabs::{SavedDrain, SavedStage};
 use crate::store::StoredObject;
-use crate::text::{age, clean, fit, seconds_until};
-use crate::widget::gauge;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::{age, clean, fit, seconds_until};
+use console_toolkit::widget::gauge;
 
 /// Width of the progress bar in the border, in columns.
 const BAR: usize = 20;

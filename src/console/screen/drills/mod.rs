@@ -23,13 +23,13 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Dialog, Effect, Outbox};
 use crate::message::ScreenMessage;
-use crate::text::{clean, fit, wrapped};
-use crate::toast::Toast;
-use crate::widget::cursor::Window;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::{clean, fit, wrapped};
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Window;
 use object::scenario::{AllScenarioRuns, ScenarioPhase, ScenarioRun};
 use object::time::go_duration;
 use scenario_client::{DrillsData, Row};

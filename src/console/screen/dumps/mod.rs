@@ -14,15 +14,15 @@ use regex::Regex;
 pub(crate) use text::DumpText;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Dialog, Effect, Route};
 use crate::message::{FileEdited, ScreenMessage};
 use crate::query;
 use crate::screen_dumps::{self, Dump, Dumps};
-use crate::text::{clean, fit, format_size, grouped, pad, tail};
-use crate::toast::Toast;
-use crate::widget::cursor::Cursor;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::{clean, fit, format_size, grouped, pad, tail};
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Cursor;
 
 /// Messages of the screen's tasks and its dialog.
 #[derive(Debug)]

@@ -6,14 +6,14 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::{FileEdited, ScreenMessage};
 use crate::screen::View;
 use crate::screen_dumps;
-use crate::text::{clean, fit, grouped};
-use crate::widget::text_pane::TextPane;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::{clean, fit, grouped};
+use console_toolkit::widget::text_pane::TextPane;
 
 /// The lines of the file and whether it has more, or why it cannot be read.
 #[derive(Debug)]

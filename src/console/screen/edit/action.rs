@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::action::{Action, Mutation, PatchKind};
 use crate::changes::{editable, merge};
 use crate::resource::ObjectRef;
-use crate::text::{clean, fit};
+use console_toolkit::text::{clean, fit};
 
 /// Replaces the object by `typed`, based on the version `base`. The inverse resets only the changed fields, so that
 /// later changes of other clients stay.

@@ -11,7 +11,7 @@ use crate::changes::editable;
 use crate::drafts::Draft;
 use crate::effect::{Effect, Outbox};
 use crate::resource::ObjectRef;
-use crate::yaml_text;
+use console_toolkit::yaml_text;
 
 /// Time without typing after which the text is checked by the server.
 pub(crate) const PAUSE: Duration = Duration::from_millis(350);

@@ -25,7 +25,6 @@ use tui_textarea::{CursorMove, TextArea};
 use super::View;
 use crate::changes::editable;
 use crate::changes::merge::{self, Change, MergeResult};
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::drafts::{self, Draft, DraftKey};
 use crate::effect::{Dialog, Effect};
@@ -33,10 +32,11 @@ use crate::message::ScreenMessage;
 use crate::resource::{ObjectRef, Uid};
 use crate::saved_tabs::SavedScreen;
 use crate::store::TouchedObjects;
-use crate::text::clean;
-use crate::toast::Toast;
-use crate::widget::scroll::Scroll;
-use crate::yaml_text;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::scroll::Scroll;
+use console_toolkit::yaml_text;
 use exchange::PAUSE;
 
 #[derive(Debug)]

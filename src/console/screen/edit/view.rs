@@ -10,12 +10,12 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{Conflict, DryRunResult, Edit, EditStage};
 use crate::changes::merge::{Change, plain};
-use crate::command::Command;
 use crate::context::Context;
-use crate::difference::{self, LineChange};
-use crate::text::{clean, fit};
-use crate::theme::Theme;
-use crate::yaml_text;
+use console_toolkit::command::Command;
+use console_toolkit::difference::{self, LineChange};
+use console_toolkit::text::{clean, fit};
+use console_toolkit::theme::Theme;
+use console_toolkit::yaml_text;
 
 /// Minimum number of lines visible above and below the cursor.
 const MARGIN: usize = 3;

@@ -12,7 +12,7 @@ use super::chain::{Chain, Countdown, Link, Warning};
 use crate::pod_status;
 use crate::resource::{ObjectRef, Uid};
 use crate::store::StoredObject;
-use crate::text::{counted, without_amounts};
+use console_toolkit::text::{counted, without_amounts};
 
 /// Maximum number of examined pods; the others are counted.
 const PODS: usize = 200;

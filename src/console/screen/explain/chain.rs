@@ -6,14 +6,14 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 
 use super::logs::{LOGS, LogKey};
-use crate::command::{Command, KeyContext};
 use crate::container_state::{self, ContainerFacts};
 use crate::context::Context;
-use crate::health::Health;
 use crate::pod_status;
 use crate::related;
 use crate::resource::{ObjectRef, Uid};
 use crate::rows::{event, node, workload};
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::health::Health;
 use object::conditions;
 
 /// One line of the chain.

@@ -15,8 +15,8 @@ use crate::action::error_text;
 use crate::container_state::ContainerFacts;
 use crate::decoded::api_of;
 use crate::effect::{Effect, Outbox};
-use crate::log_line::LogLine;
 use crate::resource::{ObjectRef, Uid};
+use console_toolkit::log_line::LogLine;
 use object::Kind;
 
 /// Maximum number of logs read for one screen.

@@ -25,7 +25,6 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
@@ -33,10 +32,11 @@ use crate::related;
 use crate::resource::{ObjectRef, ResourceKey};
 use crate::screen::object_commands;
 use crate::store::TouchedObjects;
-use crate::text::{clean, fit, wrapped};
-use crate::widget::cursor::Cursor;
-use crate::widget::scroll::Scroll;
 use chain::{Countdown, Link, explain};
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::{clean, fit, wrapped};
+use console_toolkit::widget::cursor::Cursor;
+use console_toolkit::widget::scroll::Scroll;
 use logs::{TailRead, Tails};
 
 /// The screen that explains one object's state.

@@ -14,16 +14,16 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, FilesRoute, Route};
 use crate::message::{FileEdited, ScreenMessage};
 use crate::operations;
 use crate::query;
 use crate::resource::ObjectRef;
-use crate::text::{clean, fit, format_size, grouped, pad, tail};
-use crate::toast::Toast;
-use crate::widget::cursor::Cursor;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::{clean, fit, format_size, grouped, pad, tail};
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Cursor;
 use plan::PlannedObject;
 
 /// Maximum number of listed entries of a directory.

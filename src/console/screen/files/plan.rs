@@ -18,8 +18,8 @@ use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
 use crate::resource::{ObjectRef, Uid};
 use crate::scope::Scope;
-use crate::text::fit;
-use crate::toast::Toast;
+use console_toolkit::text::fit;
+use console_toolkit::toast::Toast;
 
 /// Maximum number of objects; for more, `podium apply` or kubectl is the right tool, because a dialog about them would
 /// not be readable.

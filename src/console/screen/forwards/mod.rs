@@ -23,15 +23,15 @@ use tokio::sync::mpsc;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::{Effect, ForwardRequest, Route};
-use crate::health::Health;
 use crate::message::ScreenMessage;
 use crate::operations::forward;
-use crate::text::{clean, fit, grouped, pad};
-use crate::toast::Toast;
-use crate::widget::cursor::Cursor;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::health::Health;
+use console_toolkit::text::{clean, fit, grouped, pad};
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Cursor;
 use forwarder::{Order, Report, State};
 
 /// The slot of the task that listens.

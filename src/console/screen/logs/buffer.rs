@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use crate::log_line::{LineOrigin, LogLine};
-use crate::search::Search;
+use console_toolkit::log_line::{LineOrigin, LogLine};
+use console_toolkit::search::Search;
 
 /// Default maximum number of lines.
 const CAPACITY: usize = 100_000;

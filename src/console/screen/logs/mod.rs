@@ -19,8 +19,8 @@ mod source;
 mod stream;
 mod view;
 
-pub use crate::log_line::{Level, LogLine};
 pub(crate) use buffer::Buffer;
+pub use console_toolkit::log_line::{Level, LogLine};
 pub(crate) use selection::{ContainerFilter, LogSelection, LogStart, Pods};
 
 use std::cell::Cell;
@@ -31,16 +31,16 @@ use ratatui::layout::Rect;
 use tokio::sync::watch;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::container::default_container;
 use crate::context::Context;
 use crate::effect::{Effect, LogRun, Outbox};
 use crate::message::ScreenMessage;
 use crate::resource::ObjectRef;
 use crate::saved_tabs::{SavedContainers, SavedScreen};
-use crate::search::Search;
-use crate::toast::Toast;
-use crate::widget::scroll;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::search::Search;
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::scroll;
 use selector::selector_of;
 use source::{backlog, follow, next_batch};
 

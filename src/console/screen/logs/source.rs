@@ -19,7 +19,7 @@ use super::container_runs::{Job, jobs};
 use super::selection::{LogSelection, LogStart, Pods};
 use super::stream::read_run;
 use crate::decoded::{api_of, watch};
-use crate::log_line::LogLine;
+use console_toolkit::log_line::LogLine;
 use object::Kind;
 
 /// Maximum number of batches in flight; beyond it, reading pauses and the server waits.

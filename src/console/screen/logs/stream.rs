@@ -15,7 +15,7 @@ use super::container_runs::{ContainerRun, Note, still_runs};
 use super::selection::{LogSelection, LogStart};
 use crate::action::error_text;
 use crate::decoded::JsonObject;
-use crate::log_line::LogLine;
+use console_toolkit::log_line::LogLine;
 
 /// Maximum length of a line in bytes; longer lines are cut.
 const LINE_BYTES: usize = 64 * 1024;

@@ -10,11 +10,11 @@ use unicode_width::UnicodeWidthStr;
 use super::{ContainerFilter, Level, LogLine, LogStart, Logs, Position, Subject};
 use crate::context::Context;
 use crate::effect::LogRun;
-use crate::log_line::LineOrigin;
 use crate::related::events_about;
 use crate::rows::event::{is_warning, last_seen};
-use crate::text::{clean, fit, grouped};
-use crate::theme::Theme;
+use console_toolkit::log_line::LineOrigin;
+use console_toolkit::text::{clean, fit, grouped};
+use console_toolkit::theme::Theme;
 
 /// Maximum number of events shown if there are no lines.
 const EVENTS: usize = 8;

@@ -12,13 +12,13 @@ use unicode_width::UnicodeWidthStr;
 use super::list::{draw_empty, draw_hidden_count, draw_row, framed, uncounted, waiting};
 use super::{Overview, OverviewPanel};
 use crate::context::Context;
-use crate::health::Health;
 use crate::resource::Uid;
 use crate::rows::cell::natural;
 use crate::rows::workload::deployment_state;
 use crate::screen::rollout::progress::{Progress, ReplicaSetProgress, RolloutView};
-use crate::text::{age, clean, pad};
-use crate::widget::gauge::bar;
+use console_toolkit::health::Health;
+use console_toolkit::text::{age, clean, pad};
+use console_toolkit::widget::gauge::bar;
 
 /// Returns the deployments that match the filter: those with problems first, then those in progress, then the others by
 /// name.

@@ -12,8 +12,8 @@ use super::list::{draw_empty, draw_row, framed, uncounted, waiting};
 use super::{Overview, OverviewPanel};
 use crate::context::Context;
 use crate::rows::event;
-use crate::text::{clean, pad};
-use crate::widget::spark::spark;
+use console_toolkit::text::{clean, pad};
+use console_toolkit::widget::spark::spark;
 
 /// Seconds covered by one bar of the sparkline.
 const STEP: i64 = 5;

@@ -11,7 +11,7 @@ use super::{Overview, OverviewPanel};
 use crate::context::Context;
 use crate::links::UnavailableReason;
 use crate::resource::ResourceKey;
-use crate::text::{clean, fit, grouped};
+use console_toolkit::text::{clean, fit, grouped};
 
 /// Returns the frame of a list: its title, the filter if any, and a note on the right if it fits.
 pub(super) fn framed<'a>(

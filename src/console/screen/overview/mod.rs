@@ -29,7 +29,6 @@ use ratatui::layout::Rect;
 
 use super::View;
 use super::object_commands;
-use crate::command::{Command, KeyContext};
 use crate::command_availability;
 use crate::context::Context;
 use crate::effect::{Effect, Route, TableRoute};
@@ -41,7 +40,8 @@ use crate::query::Query;
 use crate::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::rows;
 use crate::store::{Object, StoredObject, TouchedObjects};
-use crate::widget::cursor::Window;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::widget::cursor::Window;
 use recent_events::RecentEvents;
 
 /// The list with the focus.

@@ -10,13 +10,13 @@ use unicode_width::UnicodeWidthStr;
 use super::list::{draw_empty, draw_hidden_count, draw_row, framed, uncounted, waiting};
 use super::{Overview, OverviewPanel};
 use crate::context::Context;
-use crate::health::Health;
 use crate::resource::Uid;
 use crate::rows::cell::natural;
 use crate::rows::node;
-use crate::text::{clean, pad};
 use crate::thresholds::{Load, Resource, ThresholdLevel};
-use crate::widget::gauge::bar;
+use console_toolkit::health::Health;
+use console_toolkit::text::{clean, pad};
+use console_toolkit::widget::gauge::bar;
 
 /// Returns the nodes that match the filter, by name.
 pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<Uid> {

@@ -19,7 +19,7 @@ use crate::point_in_time::{PointInTime, TimeSelector, TimeTravel};
 use crate::resource::{Kind, ResourceKey};
 use crate::scope::Scope;
 use crate::store::Stores;
-use crate::toast::Toast;
+use console_toolkit::toast::Toast;
 
 /// The result of a step of time travel.
 #[derive(Debug)]

@@ -10,11 +10,11 @@ use unicode_width::UnicodeWidthStr;
 
 use super::list::{uncounted, waiting};
 use super::{Overview, OverviewPanel, deployments, events, nodes};
-use crate::command::Command;
 use crate::context::Context;
-use crate::health::Health;
-use crate::text::grouped;
-use crate::widget::gauge::bar;
+use console_toolkit::command::Command;
+use console_toolkit::health::Health;
+use console_toolkit::text::grouped;
+use console_toolkit::widget::gauge::bar;
 
 /// Minimum size for showing all parts at once, in columns and lines.
 const ROOMY: (u16, u16) = (60, 13);

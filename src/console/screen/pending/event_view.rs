@@ -6,8 +6,8 @@ use unicode_width::UnicodeWidthStr;
 use super::scheduler_event::{Reasons, SchedulerMessage, reasons};
 use super::verdict::VerdictResponse;
 use crate::context::Context;
-use crate::text::{clean, fit};
-use crate::widget::gauge;
+use console_toolkit::text::{clean, fit};
+use console_toolkit::widget::gauge;
 
 /// Width of the bar that shows the share of nodes with a reason.
 const BAR: usize = 12;

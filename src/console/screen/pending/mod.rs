@@ -19,7 +19,6 @@ use ratatui::layout::Rect;
 use regex::Regex;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::message::ScreenMessage;
@@ -29,8 +28,9 @@ use crate::related::waits_for_a_node;
 use crate::resource::{ObjectRef, ResourceKey};
 use crate::screen::object_commands;
 use crate::store::TouchedObjects;
-use crate::toast::Toast;
-use crate::widget::cursor::Window;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Window;
 use groups::{Group, Name, Row, groups, rows};
 use verdict::{Verdict, VerdictResponse, fetch};
 

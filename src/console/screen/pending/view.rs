@@ -23,7 +23,7 @@ use super::verdict::{Hint, Verdict, VerdictResponse};
 use super::{PendingScreen, event_view};
 use crate::context::Context;
 use crate::related::{events_about, waits_for_a_node};
-use crate::text::{clean, fit, grouped, pad};
+use console_toolkit::text::{clean, fit, grouped, pad};
 
 pub(super) fn draw(pending: &PendingScreen, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;

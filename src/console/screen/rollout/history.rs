@@ -8,8 +8,8 @@ use serde_json::Value;
 use jiff::Timestamp;
 
 use crate::changes::merge::{self, Change, plain};
-use crate::difference::{LineChange, difference};
-use crate::text::fit;
+use console_toolkit::difference::{LineChange, difference};
+use console_toolkit::text::fit;
 use manifest::to_yaml;
 use object::ObjectPart as _;
 

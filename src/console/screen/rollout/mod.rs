@@ -21,7 +21,6 @@ use ratatui::layout::Rect;
 
 use super::View;
 use crate::action::{self, Action, Mutation, error_text};
-use crate::command::{Command, KeyContext};
 use crate::command_availability;
 use crate::context::Context;
 use crate::effect::{Dialog, Effect};
@@ -31,15 +30,16 @@ use crate::operations;
 use crate::resource::{ObjectRef, Uid};
 use crate::screen::object_commands;
 use crate::store::{StoredObject, uid_of};
-use crate::text::clean;
-use crate::toast::Toast;
-use crate::widget::cursor::Window;
-use crate::widget::scroll::Scroll;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Window;
+use console_toolkit::widget::scroll::Scroll;
 
 pub(crate) use history::{Revision, revisions, template_diff};
 pub(crate) use progress::{Progress, ReplicaSetProgress, RolloutView};
 
-use crate::difference::LineChange;
+use console_toolkit::difference::LineChange;
 use history::revision_of;
 
 /// Results of the screen's tasks.

@@ -9,8 +9,8 @@ use unicode_width::UnicodeWidthStr;
 use super::history::{revision_of, without_hash};
 use super::{Objects, Revision, Rollout, RolloutView, template_diff};
 use crate::context::Context;
-use crate::text::{clean, fit};
-use crate::yaml_text;
+use console_toolkit::text::{clean, fit};
+use console_toolkit::yaml_text;
 use manifest::to_yaml;
 use object::ObjectPart as _;
 

@@ -9,8 +9,8 @@ use unicode_width::UnicodeWidthStr;
 use super::panels::cell;
 use super::{Progress, ReplicaSetProgress, Rollout, RolloutView, panels, revisions};
 use crate::context::Context;
-use crate::text::{clean, fit};
-use crate::widget::gauge;
+use console_toolkit::text::{clean, fit};
+use console_toolkit::widget::gauge;
 
 /// Width of the bar of the deadline.
 const CLOCK: usize = 16;

@@ -11,8 +11,8 @@ use crate::rows::custom::Layout;
 use crate::rows::{Cell, Column, Row};
 use crate::scope::Scope;
 use crate::sort_memory::Direction;
-use crate::text::clean;
-use crate::toast::Toast;
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
 
 impl Table {
     /// Returns whether the rows may be of several namespaces.

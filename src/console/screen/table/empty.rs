@@ -6,13 +6,13 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use super::Table;
-use crate::command::Command;
 use crate::context::Context;
 use crate::effect::RowScope;
 use crate::links::UnavailableReason;
 use crate::resource::ObjectRef;
 use crate::scope::Scope;
-use crate::text::{clean, fit, grouped, wrapped};
+use console_toolkit::command::Command;
+use console_toolkit::text::{clean, fit, grouped, wrapped};
 use object::fault::Fault;
 
 /// Draws the text in the middle of the table; a long reason is wrapped, and shown from its start.

@@ -5,7 +5,6 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use k8s_openapi::api::core::v1::Event;
 
 use super::Table;
-use crate::command::Command;
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::index::{Filter, Sort};
@@ -13,8 +12,9 @@ use crate::rows::cell::ColumnVisibility;
 use crate::rows::{Column, Row, RowKey};
 use crate::screen::object_commands;
 use crate::sort_memory::{Direction, SortOrder};
-use crate::toast::Toast;
-use crate::widget::cursor::Window;
+use console_toolkit::command::Command;
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Window;
 
 impl Table {
     fn mark_range(&mut self) {

@@ -8,7 +8,7 @@ use crate::rows::cell::ColumnVisibility;
 use crate::rows::{Cell, Column, Row};
 use crate::scope::Scope;
 use crate::sort_memory::Direction;
-use crate::text::{clean, grouped};
+use console_toolkit::text::{clean, grouped};
 
 /// Returns the current content of the table.
 pub(super) fn list(table: &Table, cx: &Context<'_>) -> List {

@@ -14,8 +14,8 @@ use crate::kind_view;
 use crate::resource::{ClusterId, Kind, ResourceKey};
 use crate::rows::{Cell, Column, Row, RowKey};
 use crate::store::TouchedObjects;
-use crate::text::{age, clean, seconds_until};
-use crate::toast::Toast;
+use console_toolkit::text::{age, clean, seconds_until};
+use console_toolkit::toast::Toast;
 
 /// The heading of the column with each row's cluster.
 pub(super) const CONTEXT: &str = "CONTEXT";

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use super::Table;
 use crate::clusters::Freshness;
-use crate::command::{Command, CommandImpact};
 use crate::command_availability;
 use crate::context::Context;
 use crate::effect::{Dialog, Effect};
@@ -13,9 +12,10 @@ use crate::resource::{ClusterId, Kind, ObjectRef};
 use crate::rows::Row;
 use crate::screen::View;
 use crate::screen::object_commands::{self, MarkScope};
-use crate::text::clean;
-use crate::toast::Toast;
 use crate::workloads::Workload;
+use console_toolkit::command::{Command, CommandImpact};
+use console_toolkit::text::clean;
+use console_toolkit::toast::Toast;
 
 /// The targets of a command in one cluster, of one kind.
 #[derive(Debug)]

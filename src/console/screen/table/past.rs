@@ -17,7 +17,7 @@ use crate::point_in_time::{PointInTime, TimeTravel, WayBack};
 use crate::resource::Kind;
 use crate::scope::Scope;
 use crate::store::Stores;
-use crate::toast::Toast;
+use console_toolkit::toast::Toast;
 
 /// The result of a step of time travel; only the table knows its content.
 #[derive(Debug)]

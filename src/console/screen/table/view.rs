@@ -20,8 +20,8 @@ use crate::rows::cell::Align;
 use crate::rows::event;
 use crate::rows::{Cell, Row};
 use crate::sort_memory::Direction;
-use crate::text::{clean, fit, grouped, wrapped};
 use crate::thresholds::{Load, ThresholdLevel};
+use console_toolkit::text::{clean, fit, grouped, wrapped};
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
@@ -464,7 +464,7 @@ fn draw_row<'a>(
 }
 
 fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
-    use crate::health::Health;
+    use console_toolkit::health::Health;
     let theme = cx.theme;
     match cell {
         Cell::Status(_, health) => theme.health(*health),
@@ -488,7 +488,7 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
 
 /// Returns the style of a cell without a state.
 fn usual(row: &Row, cx: &Context<'_>) -> Style {
-    use crate::health::Health;
+    use console_toolkit::health::Health;
     let is_over = matches!(row.health, Some(Health::Succeeded | Health::Terminating));
     if is_over { cx.theme.body.dim } else { Style::default() }
 }

@@ -10,9 +10,9 @@ use crate::context::Context;
 use crate::past::{Gap, MissingReason};
 use crate::resource::{ClusterId, Kind, ResourceKey};
 use crate::rows::Row;
-use crate::text::{age, clean, fit, grouped, seconds_until};
-use crate::theme::Theme;
 use crate::workloads::{self, Workload};
+use console_toolkit::text::{age, clean, fit, grouped, seconds_until};
+use console_toolkit::theme::Theme;
 
 /// A kind without rows, or without live updates.
 #[derive(Debug)]

@@ -17,7 +17,6 @@ use tokio::sync::mpsc;
 
 use super::View;
 use crate::action::{Action, Mutation, PatchKind, error_text};
-use crate::command::{Command, KeyContext};
 use crate::container_state;
 use crate::context::Context;
 use crate::effect::{Effect, Outbox, TerminalPurpose};
@@ -30,7 +29,8 @@ use crate::pane::{
 };
 use crate::resource::ObjectRef;
 use crate::saved_tabs::{SavedScreen, SavedTerminal};
-use crate::toast::Toast;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::toast::Toast;
 use dialogs::{container_dialog, debug_dialog, opening};
 
 /// Maximum size of output merged into one message; merging saves draws while a program writes a lot.

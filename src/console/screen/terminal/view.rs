@@ -7,12 +7,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Borders, Paragraph, Wrap};
 
 use super::{Terminal, TerminalStage};
-use crate::command::Command;
 use crate::context::Context;
 use crate::effect::TerminalPurpose;
 use crate::pane::widget::TerminalView;
 use crate::pane::{PaneInput, PaneSize, StartProgress};
-use crate::text::{clean, fit};
+use console_toolkit::command::Command;
+use console_toolkit::text::{clean, fit};
 
 /// Draws the pane. No other draw function has an effect outside of the console: this one sends the new size to the
 /// container.

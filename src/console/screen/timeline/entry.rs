@@ -10,14 +10,14 @@ use super::states::StateChange;
 use crate::action::EntryId;
 use crate::builtin_kinds;
 use crate::context::Context;
-use crate::health::Health;
 use crate::journal;
 use crate::point_in_time::clock;
 use crate::related::kind_of;
 use crate::resource::{ObjectRef, Uid};
 use crate::rows::event;
-use crate::text::clean;
-use crate::theme::Theme;
+use console_toolkit::health::Health;
+use console_toolkit::text::clean;
+use console_toolkit::theme::Theme;
 use object::fault::Fault;
 
 /// The source of an entry.

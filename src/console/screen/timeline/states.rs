@@ -6,11 +6,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
-use crate::health::Health;
 use crate::pod_status;
 use crate::resource::Kind;
 use crate::rows::workload;
 use crate::template;
+use console_toolkit::health::Health;
 use object::TypedKind as _;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

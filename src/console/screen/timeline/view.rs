@@ -10,7 +10,7 @@ use super::entry::Entry;
 use super::{HistoryLoad, Timeline};
 use crate::context::Context;
 use crate::point_in_time::clock;
-use crate::text::{clean, counted, fit, grouped, pad};
+use console_toolkit::text::{clean, counted, fit, grouped, pad};
 
 /// Height of the pane with a complete entry, including its frame.
 const PANE: u16 = 5;

@@ -8,8 +8,8 @@ use crate::container_state;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
 use crate::resource::ObjectRef;
-use crate::text::clean;
 use crate::transfer::split;
+use console_toolkit::text::clean;
 
 const OUT: &str = "out of the container";
 const IN: &str = "into the container";

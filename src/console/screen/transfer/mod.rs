@@ -27,16 +27,16 @@ use ratatui::text::{Line, Span};
 
 use super::View;
 use crate::action::{Action, Mutation, Outcome};
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::decoded::api_of;
 use crate::effect::{Effect, Outbox};
 use crate::message::{Message, ScreenMessage};
 use crate::resource::ObjectRef;
-use crate::text::{clean, fit, format_size, typed_path, wrapped};
-use crate::toast::Toast;
 use crate::transfer::{Container, Progress, local, split};
-use crate::widget::scroll::Scroll;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::text::{clean, fit, format_size, typed_path, wrapped};
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::scroll::Scroll;
 use object::Kind;
 
 /// The slot of the task that copies.

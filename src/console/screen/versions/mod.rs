@@ -21,7 +21,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
 use crate::effect::Effect;
 use crate::kind_view::{self, Template};
@@ -30,9 +29,10 @@ use crate::past::{self, Versions};
 use crate::resource::{ObjectRef, Uid};
 use crate::screen::object_commands;
 use crate::store::TouchedObjects;
-use crate::toast::Toast;
-use crate::widget::cursor::Window;
-use crate::widget::scroll::Scroll;
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::cursor::Window;
+use console_toolkit::widget::scroll::Scroll;
 use version_list::VersionList;
 
 /// Maximum number of versions in one request.

@@ -9,11 +9,11 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::changes::merge::{Change, changes, plain};
-use crate::difference::{LineChange, difference};
 use crate::past::{HistoryEvent, Versions};
 use crate::point_in_time::PointInTime;
-use crate::text::{clean, fit};
-use crate::yaml_text;
+use console_toolkit::difference::{LineChange, difference};
+use console_toolkit::text::{clean, fit};
+use console_toolkit::yaml_text;
 
 /// Maximum number of retained versions.
 const MAX_VERSIONS: usize = 500;

@@ -7,11 +7,11 @@ use ratatui::widgets::Paragraph;
 
 use super::VersionsScreen;
 use super::version_list::VersionList;
-use crate::command::{Command, KeyContext};
 use crate::context::Context;
-use crate::difference::LineChange;
 use crate::point_in_time::clock;
-use crate::text::{clean, counted, fit, grouped, pad};
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::difference::LineChange;
+use console_toolkit::text::{clean, counted, fit, grouped, pad};
 
 /// Height of the list with its frame if the difference is shown, too.
 const LIST: u16 = 12;

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Event;
 
 use super::builder::{DocumentBuilder, Tone};
 use crate::rows::event::last_seen;
-use crate::text::{age, seconds_between};
+use console_toolkit::text::{age, seconds_between};
 
 /// Appends the table; oldest event first, in kubectl's order.
 pub(crate) fn describe(doc: &mut DocumentBuilder, events: &[&Event], now: Timestamp) {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::builder::{DocumentBuilder, Tone, at, identity, items, labels, text, time};
 use super::conditions;
-use crate::text::{age, seconds_between};
+use console_toolkit::text::{age, seconds_between};
 use object::TypedKind as _;
 use object::quantity::Amount;
 use object::resources::{Amounts, pod_limits, pod_requests};

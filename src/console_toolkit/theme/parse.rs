@@ -125,7 +125,7 @@ fn unknown<'a>(kind: &str, given: &str, known: impl Iterator<Item = &'a str>) ->
 }
 
 /// Parses a style without palette names: `red bold`, `#ff0000 on 17`.
-pub(crate) fn style_of(text: &str) -> Result<Style, String> {
+pub fn style_of(text: &str) -> Result<Style, String> {
     style(text, &BTreeMap::new())
 }
 

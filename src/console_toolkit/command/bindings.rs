@@ -41,7 +41,7 @@ pub enum BindError {
 impl Bindings {
     /// Returns the default bindings, with the user's keys in place of the default ones. Keys for one context take
     /// precedence over those for all contexts of a command.
-    pub(crate) fn with(own: &UserKeys) -> Result<Self, BindError> {
+    pub fn with(own: &UserKeys) -> Result<Self, BindError> {
         let mut keys = HashMap::new();
         let mut lookup: HashMap<(KeyContext, Key), Command> = HashMap::new();
         for entry in TABLE {
@@ -67,22 +67,22 @@ impl Bindings {
     }
 
     /// Returns the command of a key in these contexts, the most specific first.
-    pub(crate) fn command(&self, contexts: &[KeyContext], key: Key) -> Option<Command> {
+    pub fn command(&self, contexts: &[KeyContext], key: Key) -> Option<Command> {
         contexts.iter().find_map(|context| self.lookup.get(&(*context, key)).copied())
     }
 
     /// Returns the first key of a command in its own context, for texts.
-    pub(crate) fn key(&self, command: Command) -> Option<Key> {
+    pub fn key(&self, command: Command) -> Option<Key> {
         self.keys(command.entry()).first().copied()
     }
 
     /// Returns the first key of a command in a context, for texts.
-    pub(crate) fn key_in(&self, command: Command, context: KeyContext) -> Option<Key> {
+    pub fn key_in(&self, command: Command, context: KeyContext) -> Option<Key> {
         self.keys.get(&(command, context))?.first().copied()
     }
 
     /// Returns all keys of an entry, for footer and help.
-    pub(crate) fn keys(&self, entry: &Entry) -> &[Key] {
+    pub fn keys(&self, entry: &Entry) -> &[Key] {
         self.keys.get(&(entry.command, entry.context)).map_or(&[], Vec::as_slice)
     }
 }

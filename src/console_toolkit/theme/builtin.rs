@@ -1,7 +1,7 @@
 //! The themes that ship with the console, as text.
 
 /// The default theme.
-pub(crate) const DEFAULT: &str = "night";
+pub const DEFAULT: &str = "night";
 
 pub(super) const SHIPPED: &[(&str, &str)] = &[
     ("night", include_str!("../../../themes/night.toml")),

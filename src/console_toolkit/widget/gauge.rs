@@ -10,7 +10,7 @@ use ratatui::text::Span;
 const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 
 /// Returns a bar of `share` (0 to 1) over `columns`; the rest has the style `empty`.
-pub(crate) fn bar<'a>(share: f64, columns: usize, full: Style, empty: Style) -> Vec<Span<'a>> {
+pub fn bar<'a>(share: f64, columns: usize, full: Style, empty: Style) -> Vec<Span<'a>> {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     let mut eighths = (share * columns as f64 * 8.0).round() as usize;
     // A share above zero is always visible, however small.

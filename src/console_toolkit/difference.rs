@@ -4,7 +4,7 @@ use similar::{ChangeTag, TextDiff};
 
 /// The type of a line in a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LineChange {
+pub enum LineChange {
     /// In both.
     Same,
     /// The line is only in the first text.
@@ -16,7 +16,8 @@ pub(crate) enum LineChange {
 }
 
 impl LineChange {
-    pub(crate) fn mark(self) -> char {
+    /// Returns the sign in front of the line.
+    pub fn mark(self) -> char {
         match self {
             Self::Same => ' ',
             Self::Removed => '-',
@@ -27,7 +28,7 @@ impl LineChange {
 }
 
 /// Returns the lines that differ, with their context; empty if both texts are the same.
-pub(crate) fn difference(from: &str, to: &str) -> Vec<(LineChange, String)> {
+pub fn difference(from: &str, to: &str) -> Vec<(LineChange, String)> {
     let diff = TextDiff::from_lines(from, to);
     let mut lines = Vec::new();
     for (index, group) in diff.grouped_ops(3).iter().enumerate() {

@@ -14,7 +14,7 @@ use crate::theme::Theme;
 
 /// The text and the position in it.
 #[derive(Debug, Default)]
-pub(crate) struct TextPane {
+pub struct TextPane {
     lines: Vec<String>,
     wrap: bool,
     full: bool,
@@ -29,35 +29,38 @@ pub(crate) struct TextPane {
 
 impl TextPane {
     /// Replaces the text; the scroll position stays, as far as the new text reaches.
-    pub(crate) fn set_lines(&mut self, lines: Vec<String>) {
+    pub fn set_lines(&mut self, lines: Vec<String>) {
         self.lines = lines;
         self.find();
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Returns the number of lines.
+    pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether there is no text.
+    pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
     /// Returns the whole text, without a newline at its end.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.lines.join("\n")
     }
 
     /// Reports whether the pane fills the whole screen.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.full
     }
 
-    pub(crate) fn query(&self) -> &str {
+    /// Returns the text of the search.
+    pub fn query(&self) -> &str {
         &self.query
     }
 
     /// Searches for a new pattern, starting at the first match; an error if the pattern is invalid.
-    pub(crate) fn set_query(&mut self, text: &str) -> Result<(), String> {
+    pub fn set_query(&mut self, text: &str) -> Result<(), String> {
         self.search = Search::new(text)?;
         text.clone_into(&mut self.query);
         self.current = 0;
@@ -67,7 +70,7 @@ impl TextPane {
     }
 
     /// Returns `/web 2 of 7 `; `None` without a search.
-    pub(crate) fn match_label(&self) -> Option<String> {
+    pub fn match_label(&self) -> Option<String> {
         let at = if self.matches.is_empty() { 0 } else { self.current + 1 };
         let label = || format!("/{} {at} of {} ", clean(&self.query), self.matches.len());
         (!self.query.is_empty()).then(label)
@@ -89,7 +92,7 @@ impl TextPane {
     }
 
     /// Handles a command; returns whether it was a movement or an option of the view.
-    pub(crate) fn command(&mut self, command: Command) -> bool {
+    pub fn command(&mut self, command: Command) -> bool {
         match command {
             Command::SearchNext => self.go(1),
             Command::SearchPrevious => self.go(-1),
@@ -101,12 +104,12 @@ impl TextPane {
     }
 
     /// Handles the mouse wheel.
-    pub(crate) fn mouse(&self, event: MouseEvent) {
+    pub fn mouse(&self, event: MouseEvent) {
         self.scroll.mouse(event);
     }
 
     /// Draws the visible lines. `dress` styles a line, given its index and as much of its text as can be visible.
-    pub(crate) fn draw<'a>(
+    pub fn draw<'a>(
         &'a self,
         theme: &Theme,
         frame: &mut Frame<'_>,

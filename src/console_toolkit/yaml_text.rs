@@ -7,12 +7,12 @@ use super::text::clean;
 use super::theme::Theme;
 
 /// Formats an object as YAML, in the order the server sent it.
-pub(crate) fn write(value: &Value) -> String {
+pub fn write(value: &Value) -> String {
     manifest::to_yaml(value)
 }
 
 /// Parses YAML; an error has its line, if known.
-pub(crate) fn read(text: &str) -> Result<Value, (Option<usize>, String)> {
+pub fn read(text: &str) -> Result<Value, (Option<usize>, String)> {
     manifest::from_yaml(text).map_err(|error| {
         let field = error.field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
         (error.position.map(|position| position.line), format!("{field}{}", error.message))
@@ -20,7 +20,7 @@ pub(crate) fn read(text: &str) -> Result<Value, (Option<usize>, String)> {
 }
 
 /// Colours a line of YAML. It works line by line, so that only visible lines are coloured.
-pub(crate) fn colour<'a>(line: &str, theme: &Theme) -> Line<'a> {
+pub fn colour<'a>(line: &str, theme: &Theme) -> Line<'a> {
     let yaml = &theme.yaml;
     let indent = line.len() - line.trim_start().len();
     let mut rest = &line[indent..];

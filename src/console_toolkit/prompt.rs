@@ -7,7 +7,8 @@ const LONGEST: usize = 1_000;
 
 /// The type of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PromptKind {
+pub enum PromptKind {
+    /// A command or a kind.
     Command,
     /// A filter or a search.
     Filter,
@@ -15,7 +16,7 @@ pub(crate) enum PromptKind {
 
 impl PromptKind {
     /// Returns the sign at the start of the line.
-    pub(crate) fn sign(self) -> char {
+    pub fn sign(self) -> char {
         match self {
             Self::Command => ':',
             Self::Filter => '/',
@@ -25,24 +26,25 @@ impl PromptKind {
 
 /// The open prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Prompt {
+pub struct Prompt {
     /// The type of input.
-    pub(crate) kind: PromptKind,
-    pub(crate) text: String,
+    pub kind: PromptKind,
+    /// The typed text.
+    pub text: String,
     /// The error in the text.
-    pub(crate) error: Option<String>,
+    pub error: Option<String>,
     /// Completions, the best first; each is a complete text for the prompt.
-    pub(crate) suggestions: Vec<String>,
+    pub suggestions: Vec<String>,
     /// The suggestion selected with the arrow keys.
-    pub(crate) picked: Option<usize>,
+    pub picked: Option<usize>,
     /// The text is a default: typing replaces it, an editing key retains it.
-    pub(crate) replaceable: bool,
+    pub replaceable: bool,
     history_at: Option<usize>,
 }
 
 /// The effect of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// The text changed.
     Changed,
     /// No change outside the prompt.
@@ -55,7 +57,7 @@ pub(crate) enum Reply {
 
 impl Prompt {
     /// Opens a prompt with an initial text.
-    pub(crate) fn new(kind: PromptKind, text: impl Into<String>) -> Self {
+    pub fn new(kind: PromptKind, text: impl Into<String>) -> Self {
         Self {
             kind,
             text: text.into(),
@@ -69,19 +71,19 @@ impl Prompt {
 
     /// Makes the initial text replaceable by the first letter typed.
     #[must_use]
-    pub(crate) fn replaceable(mut self) -> Self {
+    pub fn replaceable(mut self) -> Self {
         self.replaceable = !self.text.is_empty();
         self
     }
 
     /// Returns the rest of the best suggestion, shown dim behind the cursor.
-    pub(crate) fn ghost(&self) -> &str {
+    pub fn ghost(&self) -> &str {
         let best = self.picked.or(Some(0)).and_then(|index| self.suggestions.get(index));
         best.and_then(|best| best.strip_prefix(self.text.as_str())).unwrap_or("")
     }
 
     /// Handles a key.
-    pub(crate) fn key(&mut self, key: KeyEvent, history: &[String]) -> Reply {
+    pub fn key(&mut self, key: KeyEvent, history: &[String]) -> Reply {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let starts_over = match key.code {
             // A command that could not be parsed is not the start of the next one.
@@ -147,7 +149,7 @@ impl Prompt {
     }
 
     /// Inserts pasted text.
-    pub(crate) fn paste(&mut self, text: &str) -> Reply {
+    pub fn paste(&mut self, text: &str) -> Reply {
         let capacity = LONGEST.saturating_sub(self.text.chars().count());
         self.text.extend(text.chars().filter(|c| !c.is_control()).take(capacity));
         self.changed()

@@ -2,7 +2,7 @@
 
 /// The coarse health of an object; selects glyph and colour everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Health {
+pub enum Health {
     /// Runs and is ready.
     Running,
     /// Is not ready yet: pending, creating, starting.
@@ -21,7 +21,7 @@ pub(crate) enum Health {
 
 impl Health {
     /// All values, in the overview's order.
-    pub(crate) const ALL: [Self; 7] = [
+    pub const ALL: [Self; 7] = [
         Self::Running,
         Self::Pending,
         Self::Succeeded,
@@ -32,7 +32,7 @@ impl Health {
     ];
 
     /// Returns a glyph that carries the meaning without colour.
-    pub(crate) fn glyph(self) -> &'static str {
+    pub fn glyph(self) -> &'static str {
         match self {
             Self::Running => "●",
             Self::Pending => "◐",
@@ -45,7 +45,7 @@ impl Health {
     }
 
     /// Returns a one-word description.
-    pub(crate) fn label(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Self::Running => "Running",
             Self::Pending => "Pending",
@@ -58,7 +58,7 @@ impl Health {
     }
 
     /// Reports whether the state needs the user's attention.
-    pub(crate) fn is_fault(self) -> bool {
+    pub fn is_fault(self) -> bool {
         matches!(self, Self::Crashing | Self::Failed | Self::Unknown)
     }
 }

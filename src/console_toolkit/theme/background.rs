@@ -15,14 +15,14 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns the theme that fits the terminal; `None` if the terminal does not respond. It reads from the terminal, so
 /// that no other code may read meanwhile.
-pub(crate) fn fitting() -> Option<&'static str> {
+pub fn fitting() -> Option<&'static str> {
     let mut options = QueryOptions::default();
     options.timeout = QUERY_TIMEOUT;
     theme_mode(options).ok().map(name_of)
 }
 
 /// Returns whether a theme is one that the terminal's background selects.
-pub(crate) fn is_fitting(name: &str) -> bool {
+pub fn is_fitting(name: &str) -> bool {
     [LIGHT, library::DEFAULT].contains(&name)
 }
 

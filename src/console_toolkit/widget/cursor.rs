@@ -11,7 +11,7 @@ use crate::command::Command;
 /// The window of a list whose owner knows the line of the cursor, such as that of the selected object. The owner passes
 /// the length of the list to each call, because it may change between a key and a draw.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Window {
+pub struct Window {
     /// Height in lines, as of the last draw.
     height: Cell<usize>,
     top: Cell<usize>,
@@ -19,7 +19,7 @@ pub(crate) struct Window {
 
 impl Window {
     /// Returns the line to which a command moves the cursor; `None` if it is not a movement.
-    pub(crate) fn step(&self, command: Command, at: usize, lines: usize) -> Option<usize> {
+    pub fn step(&self, command: Command, at: usize, lines: usize) -> Option<usize> {
         let last = lines.saturating_sub(1);
         let page = self.height.get().max(2) - 1;
         let to = match command {
@@ -35,7 +35,7 @@ impl Window {
     }
 
     /// Returns the line to which the mouse wheel moves the cursor; `None` for other events.
-    pub(crate) fn wheel(event: MouseEvent, at: usize, lines: usize) -> Option<usize> {
+    pub fn wheel(event: MouseEvent, at: usize, lines: usize) -> Option<usize> {
         let to = match event.kind {
             MouseEventKind::ScrollDown => at + WHEEL,
             MouseEventKind::ScrollUp => at.saturating_sub(WHEEL),
@@ -46,7 +46,7 @@ impl Window {
 
     /// Returns the visible lines in a window of this height: those around the cursor, scrolled as little as possible.
     /// Called while drawing.
-    pub(crate) fn around(&self, at: usize, height: usize, lines: usize) -> Range<usize> {
+    pub fn around(&self, at: usize, height: usize, lines: usize) -> Range<usize> {
         let height = height.max(1);
         let at = at.min(lines.saturating_sub(1));
         let most = lines.saturating_sub(height);
@@ -57,7 +57,7 @@ impl Window {
     }
 
     /// Returns the lines that were visible in the last draw, if the list is that long.
-    pub(crate) fn last_drawn(&self) -> Range<usize> {
+    pub fn last_drawn(&self) -> Range<usize> {
         let top = self.top.get();
         top..top + self.height.get()
     }
@@ -65,31 +65,31 @@ impl Window {
 
 /// The cursor of a list of lines without an identity.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Cursor {
+pub struct Cursor {
     at: usize,
     window: Window,
 }
 
 impl Cursor {
     /// Returns the current line of a list of `lines` lines.
-    pub(crate) fn of(&self, lines: usize) -> usize {
+    pub fn of(&self, lines: usize) -> usize {
         self.at.min(lines.saturating_sub(1))
     }
 
     /// Moves the cursor to a line.
-    pub(crate) fn set_line(&mut self, line: usize) {
+    pub fn set_line(&mut self, line: usize) {
         self.at = line;
     }
 
     /// Handles a command; returns whether it was a movement.
-    pub(crate) fn command(&mut self, command: Command, lines: usize) -> bool {
+    pub fn command(&mut self, command: Command, lines: usize) -> bool {
         let to = self.window.step(command, self.of(lines), lines);
         self.at = to.unwrap_or(self.at);
         to.is_some()
     }
 
     /// Returns the visible lines in a window of this height. Called while drawing.
-    pub(crate) fn window(&self, height: usize, lines: usize) -> Range<usize> {
+    pub fn window(&self, height: usize, lines: usize) -> Range<usize> {
         self.window.around(self.of(lines), height, lines)
     }
 }

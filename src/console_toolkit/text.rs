@@ -15,7 +15,7 @@ use object::time::human_duration;
 /// Replaces everything that could control the terminal or change the text's direction by a visible glyph (SEC-3):
 /// control characters by their picture, C1 and direction marks by `�`. Line ends become a picture, too; split into
 /// lines first to retain them. Tabs become a space, and emoji joiners are removed.
-pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
     }
@@ -58,17 +58,17 @@ static AMOUNT: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns the text with `#` for each time and quantity.
-pub(crate) fn without_amounts(text: &str) -> Cow<'_, str> {
+pub fn without_amounts(text: &str) -> Cow<'_, str> {
     AMOUNT.replace_all(text, "#")
 }
 
 /// Returns the seconds until a time, never negative, for countdowns.
-pub(crate) fn seconds_until(now: Timestamp, at: Timestamp) -> i64 {
+pub fn seconds_until(now: Timestamp, at: Timestamp) -> i64 {
     (at.as_second() - now.as_second()).max(0)
 }
 
 /// Truncates text to this many columns, with `…` if it is longer.
-pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
+pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
     }
@@ -90,7 +90,7 @@ pub(crate) fn fit(text: &str, columns: usize) -> Cow<'_, str> {
 
 /// Returns the end of the text in this many columns, after `…` if it is longer: for input fields, where the cursor is
 /// at the end.
-pub(crate) fn tail(text: &str, columns: usize) -> Cow<'_, str> {
+pub fn tail(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
     }
@@ -104,7 +104,7 @@ pub(crate) fn tail(text: &str, columns: usize) -> Cow<'_, str> {
 }
 
 /// Resolves a path as users type it: `~` is the home directory, and an error if there is none.
-pub(crate) fn typed_path(text: &str) -> Result<PathBuf, String> {
+pub fn typed_path(text: &str) -> Result<PathBuf, String> {
     path_in_home(text, std::env::home_dir)
 }
 
@@ -120,7 +120,7 @@ fn path_in_home(text: &str, home: impl FnOnce() -> Option<PathBuf>) -> Result<Pa
 }
 
 /// Wraps text to this many columns, at spaces if possible. An empty text gives one empty line.
-pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
     for (at, word) in text.split(' ').enumerate() {
@@ -146,19 +146,19 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
 }
 
 /// Truncates or pads text to exactly this many columns.
-pub(crate) fn pad(text: &str, columns: usize) -> String {
+pub fn pad(text: &str, columns: usize) -> String {
     let text = fit(text, columns);
     let spaces = columns.saturating_sub(text.width());
     format!("{text}{}", " ".repeat(spaces))
 }
 
 /// Formats seconds as kubectl prints ages: `59s`, `119s`, `2m5s`, `3h`, `2d3h`, `45d`, `2y10d`.
-pub(crate) fn age(seconds: i64) -> String {
+pub fn age(seconds: i64) -> String {
     age_and_next(seconds).0
 }
 
 /// Returns the age, and the number of seconds until its text may change.
-pub(crate) fn age_and_next(seconds: i64) -> (String, i64) {
+pub fn age_and_next(seconds: i64) -> (String, i64) {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
     const DAY: i64 = 24 * HOUR;
@@ -174,12 +174,12 @@ pub(crate) fn age_and_next(seconds: i64) -> (String, i64) {
 }
 
 /// Returns the seconds from one time to another.
-pub(crate) fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
+pub fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
     to.as_second() - from.as_second()
 }
 
 /// Formats a size: `12 B`, `3 KiB`, `41 MiB`.
-pub(crate) fn format_size(size: u64) -> String {
+pub fn format_size(size: u64) -> String {
     match size {
         ..1024 => format!("{size} B"),
         1024..1_048_576 => format!("{} KiB", size / 1024),
@@ -188,7 +188,7 @@ pub(crate) fn format_size(size: u64) -> String {
 }
 
 /// Formats a whole number in groups of three with thin spaces: `1 204 331`.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -201,14 +201,14 @@ pub(crate) fn grouped(number: u64) -> String {
 }
 
 /// Generates this many letters as Kubernetes does for names: no vowels and no ambiguous characters.
-pub(crate) fn generated(count: usize) -> String {
+pub fn generated(count: usize) -> String {
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let mut random = rand::rng();
     (0..count).map(|_| LETTERS[random.random_range(0..LETTERS.len())] as char).collect()
 }
 
 /// Formats a count with its noun: `1 pod`, `1 200 pods`.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
+pub fn counted(count: usize, noun: &str) -> String {
     format!("{} {}", grouped(count as u64), noun_for(count, noun))
 }
 

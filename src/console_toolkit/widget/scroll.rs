@@ -18,7 +18,7 @@ const COLUMNS: usize = 8;
 
 /// A scroll position. The window's height is known only after the first draw.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scroll {
+pub struct Scroll {
     top: Cell<usize>,
     left: Cell<usize>,
     height: Cell<usize>,
@@ -27,7 +27,7 @@ pub(crate) struct Scroll {
 
 impl Scroll {
     /// Returns the first visible line for this window and text. Called while drawing.
-    pub(crate) fn window(&self, height: usize, lines: usize) -> usize {
+    pub fn window(&self, height: usize, lines: usize) -> usize {
         self.height.set(height);
         self.lines.set(lines);
         let top = self.top.get().min(lines.saturating_sub(height));
@@ -36,7 +36,7 @@ impl Scroll {
     }
 
     /// Draws the visible lines.
-    pub(crate) fn draw(
+    pub fn draw(
         &self,
         lines: impl ExactSizeIterator<Item = Line<'static>>,
         frame: &mut Frame<'_>,
@@ -48,12 +48,12 @@ impl Scroll {
     }
 
     /// Returns the first visible column.
-    pub(crate) fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.left.get()
     }
 
     /// Scrolls a line into view.
-    pub(crate) fn show(&self, line: usize) {
+    pub fn show(&self, line: usize) {
         let (top, height) = (self.top.get(), self.height.get().max(1));
         if line < top || line >= top + height {
             self.top.set(line.saturating_sub(height / 3));
@@ -61,7 +61,7 @@ impl Scroll {
     }
 
     /// Handles a command; returns whether it was a movement.
-    pub(crate) fn command(&self, command: Command) -> bool {
+    pub fn command(&self, command: Command) -> bool {
         if matches!(command, Command::Left | Command::Right) {
             self.left.set(column(command, self.left.get()));
             return true;
@@ -72,7 +72,7 @@ impl Scroll {
     }
 
     /// Handles a plain key where no key bindings apply; returns whether it was a movement.
-    pub(crate) fn key(&self, key: KeyEvent) -> bool {
+    pub fn key(&self, key: KeyEvent) -> bool {
         self.command(match key.code {
             KeyCode::Up | KeyCode::Char('k') => Command::Up,
             KeyCode::Down | KeyCode::Char('j') => Command::Down,
@@ -85,20 +85,20 @@ impl Scroll {
     }
 
     /// Handles the mouse wheel.
-    pub(crate) fn mouse(&self, event: MouseEvent) {
+    pub fn mouse(&self, event: MouseEvent) {
         let top = top_after_wheel(event, self.top.get(), self.height.get(), self.lines.get());
         self.top.set(top.unwrap_or(self.top.get()));
     }
 
     /// Returns the first visible line and the lines below it that were visible in the last draw.
-    pub(crate) fn last_drawn(&self) -> Range<usize> {
+    pub fn last_drawn(&self) -> Range<usize> {
         let top = self.top.get();
         top..(top + self.height.get()).min(self.lines.get())
     }
 }
 
 /// Returns the first visible line after a command, for a window of this height; `None` if it is not a movement.
-pub(crate) fn top_after(command: Command, top: usize, height: usize, lines: usize) -> Option<usize> {
+pub fn top_after(command: Command, top: usize, height: usize, lines: usize) -> Option<usize> {
     let last = lines.saturating_sub(height);
     let page = height.max(2) - 1;
     let to = match command {
@@ -114,7 +114,7 @@ pub(crate) fn top_after(command: Command, top: usize, height: usize, lines: usiz
 }
 
 /// Returns the first visible line after a step of the mouse wheel; `None` for other events.
-pub(crate) fn top_after_wheel(event: MouseEvent, top: usize, height: usize, lines: usize) -> Option<usize> {
+pub fn top_after_wheel(event: MouseEvent, top: usize, height: usize, lines: usize) -> Option<usize> {
     let to = match event.kind {
         MouseEventKind::ScrollDown => top + WHEEL,
         MouseEventKind::ScrollUp => top.saturating_sub(WHEEL),
@@ -124,6 +124,6 @@ pub(crate) fn top_after_wheel(event: MouseEvent, top: usize, height: usize, line
 }
 
 /// Returns the first visible column after a step to the left or right.
-pub(crate) fn column(command: Command, left: usize) -> usize {
+pub fn column(command: Command, left: usize) -> usize {
     if command == Command::Left { left.saturating_sub(COLUMNS) } else { left + COLUMNS }
 }

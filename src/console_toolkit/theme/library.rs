@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use super::builtin::DEFAULT;
+pub use super::builtin::DEFAULT;
 use super::builtin::SHIPPED;
 use super::{Theme, ThemeError};
 
@@ -12,7 +12,7 @@ const LARGEST: u64 = 1 << 20;
 /// Returns the shipped themes, the user's themes (`themes/*.toml`), and skins of k9s (`skins/*.yaml`) in these
 /// directories. Files are read at each call, so that edits take effect. A user's theme replaces the shipped one of the
 /// same name, and earlier directories take precedence.
-pub(crate) fn all(dirs: &[PathBuf]) -> Vec<(String, Result<Theme, ThemeError>)> {
+pub fn all(dirs: &[PathBuf]) -> Vec<(String, Result<Theme, ThemeError>)> {
     let mut themes: Vec<(String, Result<Theme, ThemeError>)> = SHIPPED
         .iter()
         .map(|(name, text)| ((*name).to_owned(), Theme::parse(name, &format!("{name}.toml"), text)))

@@ -2,14 +2,14 @@
 
 /// A word that is neither a kind nor a command of the table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PromptWord {
-    pub(crate) name: &'static str,
+pub struct PromptWord {
+    pub name: &'static str,
     /// Its aliases, separated by spaces.
-    pub(crate) aliases: &'static str,
+    pub aliases: &'static str,
     /// Its arguments, for the help.
-    pub(crate) rest: &'static str,
+    pub rest: &'static str,
     /// A line for the help.
-    pub(crate) about: &'static str,
+    pub about: &'static str,
 }
 
 const fn prompt_word(
@@ -22,7 +22,7 @@ const fn prompt_word(
 }
 
 /// All words, in the order of the help.
-pub(crate) const PROMPT_WORDS: &[PromptWord] = &[
+pub const PROMPT_WORDS: &[PromptWord] = &[
     prompt_word("namespace", "ns", "NAME, all", "Show one namespace, or all"),
     prompt_word("theme", "skin", "NAME", "Use a theme, now and in later runs"),
     prompt_word(

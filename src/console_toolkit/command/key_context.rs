@@ -14,7 +14,7 @@ macro_rules! key_contexts {
             pub(super) const ALL: &[Self] = &[$( Self::$context, )*];
 
             /// Returns the heading in the help.
-            pub(crate) fn title(self) -> &'static str {
+            pub fn title(self) -> &'static str {
                 match self {
                     $( Self::$context => $title, )*
                 }

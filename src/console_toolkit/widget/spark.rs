@@ -6,7 +6,7 @@
 const EIGHTHS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Returns the numbers as bars, scaled to the greatest one. A zero is a dot; every other number is visible.
-pub(crate) fn spark(numbers: &[usize]) -> String {
+pub fn spark(numbers: &[usize]) -> String {
     let most = numbers.iter().copied().max().unwrap_or(0).max(1);
     let bar = |number: &usize| EIGHTHS[(number * 8).div_ceil(most).min(8)];
     numbers.iter().map(bar).collect()

@@ -9,7 +9,7 @@ use super::json_condition::Condition;
 
 /// A compiled search.
 #[derive(Clone, Debug)]
-pub(crate) struct Search {
+pub struct Search {
     text: String,
     kind: SearchKind,
 }
@@ -23,7 +23,7 @@ enum SearchKind {
 
 impl Search {
     /// Compiles a search in logs: `.level == "error" and .status >= 500`, or as [`Self::new`].
-    pub(crate) fn of_logs(text: &str) -> Result<Option<Self>, String> {
+    pub fn of_logs(text: &str) -> Result<Option<Self>, String> {
         match Condition::parse_all(text)? {
             Some(conditions) => {
                 Ok(Some(Self { text: text.to_owned(), kind: SearchKind::Conditions(conditions) }))
@@ -33,7 +33,7 @@ impl Search {
     }
 
     /// Compiles a search; `None` for an empty text.
-    pub(crate) fn new(text: &str) -> Result<Option<Self>, String> {
+    pub fn new(text: &str) -> Result<Option<Self>, String> {
         if text.is_empty() {
             return Ok(None);
         }
@@ -49,11 +49,13 @@ impl Search {
         Ok(Some(Self { text: text.to_owned(), kind: SearchKind::Pattern(regex) }))
     }
 
-    pub(crate) fn text(&self) -> &str {
+    /// Returns the text of the search.
+    pub fn text(&self) -> &str {
         &self.text
     }
 
-    pub(crate) fn matches(&self, line: &str) -> bool {
+    /// Returns whether a line matches.
+    pub fn matches(&self, line: &str) -> bool {
         match &self.kind {
             SearchKind::Pattern(regex) => regex.is_match(line),
             SearchKind::Conditions(conditions) => {
@@ -66,7 +68,7 @@ impl Search {
     }
 
     /// Returns the matches in a line as byte ranges; empty matches are dropped.
-    pub(crate) fn ranges(&self, line: &str) -> Vec<std::ops::Range<usize>> {
+    pub fn ranges(&self, line: &str) -> Vec<std::ops::Range<usize>> {
         let SearchKind::Pattern(regex) = &self.kind else { return Vec::new() };
         regex.find_iter(line).map(|found| found.range()).filter(|range| !range.is_empty()).collect()
     }

@@ -13,7 +13,7 @@ pub struct Key {
 
 impl Key {
     /// Returns the key of an event. Shift is part of a letter (`J`), not a modifier.
-    pub(crate) fn of(event: KeyEvent) -> Self {
+    pub fn of(event: KeyEvent) -> Self {
         let mut modifiers =
             event.modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
         let mut code = event.code;

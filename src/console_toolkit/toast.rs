@@ -6,7 +6,7 @@ use super::text::grouped;
 
 /// The severity of a toast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Severity {
+pub enum Severity {
     /// Success.
     Done,
     /// Information.
@@ -22,14 +22,15 @@ pub(crate) enum Severity {
 /// One message. Errors carry the server's complete message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toast {
-    pub(crate) severity: Severity,
+    /// The severity, which selects colour and duration.
+    pub severity: Severity,
     /// The message.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 impl Toast {
     /// Creates a success message.
-    pub(crate) fn done(text: impl Into<String>) -> Self {
+    pub fn done(text: impl Into<String>) -> Self {
         Self { severity: Severity::Done, text: text.into() }
     }
 
@@ -39,11 +40,12 @@ impl Toast {
     }
 
     /// Creates a message about a key without a meaning.
-    pub(crate) fn unheard(text: impl Into<String>) -> Self {
+    pub fn unheard(text: impl Into<String>) -> Self {
         Self { severity: Severity::UnknownKey, text: text.into() }
     }
 
-    pub(crate) fn warning(text: impl Into<String>) -> Self {
+    /// Creates a warning.
+    pub fn warning(text: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, text: text.into() }
     }
 
@@ -53,7 +55,7 @@ impl Toast {
     }
 
     /// Creates a message about the amount of text that was copied.
-    pub(crate) fn copied(text: &str) -> Self {
+    pub fn copied(text: &str) -> Self {
         Self::info(match text.lines().count() {
             ..=1 => "copied".to_owned(),
             lines => format!("copied {} lines", grouped(lines as u64)),
@@ -61,7 +63,7 @@ impl Toast {
     }
 
     /// Reports whether the toast states the result of an action.
-    pub(crate) fn is_result(&self) -> bool {
+    pub fn is_result(&self) -> bool {
         !matches!(self.severity, Severity::Note | Severity::UnknownKey)
     }
 
@@ -80,7 +82,7 @@ pub struct Toasts(Vec<(Toast, Timestamp)>);
 
 impl Toasts {
     /// Shows a toast; the same text twice is shown once.
-    pub(crate) fn push(&mut self, toast: Toast, now: Timestamp) {
+    pub fn push(&mut self, toast: Toast, now: Timestamp) {
         let ends = now.saturating_add(toast.lasts()).unwrap_or(Timestamp::MAX);
         self.0.retain(|(old, _)| *old != toast);
         self.0.push((toast, ends));
@@ -97,17 +99,17 @@ impl Toasts {
     }
 
     /// Removes messages about keys without a meaning.
-    pub(crate) fn dismiss_key_hint(&mut self) {
+    pub fn dismiss_key_hint(&mut self) {
         self.0.retain(|(toast, _)| toast.severity != Severity::UnknownKey);
     }
 
     /// Removes failures and warnings.
-    pub(crate) fn dismiss(&mut self) {
+    pub fn dismiss(&mut self) {
         self.0.retain(|(toast, _)| !matches!(toast.severity, Severity::Failed | Severity::Warning));
     }
 
     /// Iterates over the toasts, oldest first, with their expiry.
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &(Toast, Timestamp)> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &(Toast, Timestamp)> {
         self.0.iter()
     }
 }

@@ -3,11 +3,11 @@
 //! Colour shows state, never decoration, and never alone: every state also has a sign and a word, and the cursor is
 //! reversed or bold, so that everything works with `NO_COLOR` (see [`depth`]).
 
-pub(crate) mod background;
+pub mod background;
 mod builtin;
 mod css_colors;
 pub mod depth;
-pub(crate) mod library;
+pub mod library;
 mod parse;
 mod skin;
 
@@ -15,10 +15,10 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Borders, Padding};
 
-pub(crate) use parse::{ThemeError, style_of};
+pub use parse::{ThemeError, style_of};
 
 /// Marks values that change all the time. Only the theme of linear mode uses it; user themes cannot.
-pub(crate) const RESTLESS: Modifier = Modifier::SLOW_BLINK;
+pub const RESTLESS: Modifier = Modifier::SLOW_BLINK;
 
 use super::difference::LineChange;
 use super::health::Health;
@@ -37,7 +37,7 @@ macro_rules! theme {
             /// True for views of the past: their frames are doubled, which is visible without colours, too.
             pub(crate) past: bool,
             /// True for linear mode, which is read aloud: signs become words, and columns are stacked.
-            pub(crate) spoken: bool,
+            pub spoken: bool,
             $( $(#[$meta])* pub $section: $type, )*
         }
 
@@ -217,7 +217,7 @@ impl Theme {
     }
 
     /// Creates the theme of linear mode: it only marks the cursor's line.
-    pub(crate) fn linear() -> Self {
+    pub fn linear() -> Self {
         let mut theme = Self { name: "linear".into(), spoken: true, ..Self::default() };
         theme.table.cursor = Style::new().add_modifier(Modifier::REVERSED);
         theme
@@ -225,36 +225,36 @@ impl Theme {
 
     /// Returns a sign as it is drawn, or the word read aloud instead; the word is empty if the text beside the sign
     /// says the same.
-    pub(crate) fn sign(&self, glyph: &'static str, text: &'static str) -> &'static str {
+    pub fn sign(&self, glyph: &'static str, text: &'static str) -> &'static str {
         if self.spoken { text } else { glyph }
     }
 
     /// Returns the sign of a state beside its word.
-    pub(crate) fn state_sign(&self, health: Health) -> &'static str {
+    pub fn state_sign(&self, health: Health) -> &'static str {
         self.sign(health.glyph(), "")
     }
 
     /// Returns the sign before a count of pods.
-    pub(crate) fn pods_sign(&self, health: Health) -> &'static str {
+    pub fn pods_sign(&self, health: Health) -> &'static str {
         self.sign(health.glyph(), health.label())
     }
 
     /// Returns the style of a value that changes all the time: linear mode reads it with its line, and does not
     /// announce its changes.
-    pub(crate) fn restless(&self, style: Style) -> Style {
+    pub fn restless(&self, style: Style) -> Style {
         if self.spoken { style.add_modifier(RESTLESS) } else { style }
     }
 
     /// Returns the theme without the highlight of changed cells.
     #[must_use]
-    pub(crate) fn without_flashes(mut self) -> Self {
+    pub fn without_flashes(mut self) -> Self {
         self.table.flash = Style::default();
         self
     }
 
     /// Returns the theme in the terminal's colours.
     #[must_use]
-    pub(crate) fn in_depth(mut self, depth: Depth) -> Self {
+    pub fn in_depth(mut self, depth: Depth) -> Self {
         let ground = self.body.text.bg.unwrap_or_default();
         for (section, keys) in KEYS {
             for key in *keys {
@@ -299,7 +299,7 @@ impl Theme {
     }
 
     /// Returns the style of a line in a diff.
-    pub(crate) fn of_difference(&self, sign: LineChange) -> Style {
+    pub fn of_difference(&self, sign: LineChange) -> Style {
         match sign {
             LineChange::Same | LineChange::Gap => self.body.dim,
             LineChange::Removed => self.diff.removed,
@@ -308,7 +308,7 @@ impl Theme {
     }
 
     /// Returns the colour of a cluster's name, the same in every session; production clusters stand out.
-    pub(crate) fn of_cluster(&self, name: &str) -> Style {
+    pub fn of_cluster(&self, name: &str) -> Style {
         if name.to_lowercase().contains("prod") {
             return self.status.failed.add_modifier(Modifier::BOLD);
         }
@@ -322,7 +322,7 @@ impl Theme {
 
     /// Returns the theme for views of the past: frames of another colour, and doubled.
     #[must_use]
-    pub(crate) fn with_past_frame(mut self) -> Self {
+    pub fn with_past_frame(mut self) -> Self {
         self.past = true;
         self.frame.border = self.status.pending;
         self.frame.focus = self.status.pending;
@@ -331,7 +331,7 @@ impl Theme {
 
     /// Returns the theme for a pane without the focus: no frame looks focused.
     #[must_use]
-    pub(crate) fn without_focus(mut self) -> Self {
+    pub fn without_focus(mut self) -> Self {
         // All frames of the past have the same colour, so a frame without the focus is dimmed.
         if self.past {
             self.frame.border = self.frame.border.add_modifier(Modifier::DIM);
@@ -344,7 +344,7 @@ impl Theme {
     /// which gives a patchwork of backgrounds: with such a cursor the whole line has the cursor's colours, and states
     /// are visible by their signs.
     #[must_use]
-    pub(crate) fn chosen<'a>(&self, mut line: Line<'a>) -> Line<'a> {
+    pub fn chosen<'a>(&self, mut line: Line<'a>) -> Line<'a> {
         if self.table.cursor.add_modifier.contains(Modifier::REVERSED) {
             for span in &mut line.spans {
                 (span.style.fg, span.style.bg) = (None, None);
@@ -353,7 +353,8 @@ impl Theme {
         line.style(self.table.cursor)
     }
 
-    pub(crate) fn health(&self, health: Health) -> Style {
+    /// Returns the style of a health.
+    pub fn health(&self, health: Health) -> Style {
         match health {
             Health::Running => self.status.running,
             Health::Pending => self.status.pending,
@@ -366,7 +367,7 @@ impl Theme {
     }
 
     /// Returns a rounded frame with a title, in the style of frames.
-    pub(crate) fn block<'a>(&self, title: impl Into<String>) -> Block<'a> {
+    pub fn block<'a>(&self, title: impl Into<String>) -> Block<'a> {
         let title = title.into();
         let block = Block::new()
             .borders(Borders::ALL)
@@ -381,7 +382,7 @@ impl Theme {
     }
 
     /// Returns a rounded frame with a title, in the style of the part with the focus.
-    pub(crate) fn block_focused<'a>(&self, title: impl Into<String>) -> Block<'a> {
+    pub fn block_focused<'a>(&self, title: impl Into<String>) -> Block<'a> {
         self.block(title).border_style(self.frame.focus)
     }
 }

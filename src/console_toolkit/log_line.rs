@@ -21,7 +21,7 @@ pub enum Level {
 
 /// The origin of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum LineOrigin {
+pub enum LineOrigin {
     /// Written by a container.
     #[default]
     Output,
@@ -35,17 +35,17 @@ pub(crate) enum LineOrigin {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogLine {
     /// `pod/container`, shared by all lines of a stream.
-    pub(crate) source: Arc<str>,
+    pub source: Arc<str>,
     /// The server's timestamp, verbatim; empty if the line has none.
-    pub(crate) at: String,
+    pub at: String,
     /// The text, without control characters.
-    pub(crate) text: String,
+    pub text: String,
     /// The byte ranges that the container coloured.
-    pub(crate) styles: Vec<(Range<usize>, Style)>,
+    pub styles: Vec<(Range<usize>, Style)>,
     /// Its severity.
-    pub(crate) level: Level,
+    pub level: Level,
     /// Its origin.
-    pub(crate) kind: LineOrigin,
+    pub kind: LineOrigin,
 }
 
 impl LogLine {
@@ -72,7 +72,7 @@ impl LogLine {
     }
 
     /// Creates a marker line for the user.
-    pub(crate) fn mark(text: impl Into<String>) -> Self {
+    pub fn mark(text: impl Into<String>) -> Self {
         Self { text: text.into(), kind: LineOrigin::Mark, ..Self::default() }
     }
 }

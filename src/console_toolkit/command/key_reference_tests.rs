@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{KeyContext, PROMPT_WORDS, TABLE};
 
 const BEGIN: &str =
-    "<!-- generated: UPDATE_KEYS=1 cargo test -p podium-console --lib the_key_reference -->\n";
+    "<!-- generated: UPDATE_KEYS=1 cargo test -p podium-console-toolkit --lib the_key_reference -->\n";
 const END: &str = "<!-- end of the generated part -->\n";
 
 /// Returns `text` as code in a cell of a table.

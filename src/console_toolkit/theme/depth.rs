@@ -17,7 +17,7 @@ pub enum Depth {
 
 impl Depth {
     /// Detects the depth from the environment variables `NO_COLOR`, `COLORTERM` and `TERM`.
-    pub(crate) fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         if variable("NO_COLOR").is_some_and(|value| !value.is_empty()) {
             return Self::None;
         }
@@ -33,7 +33,7 @@ impl Depth {
 
     /// Converts a style to the terminal's colours.
     #[must_use]
-    pub(crate) fn adapt(self, style: Style) -> Style {
+    pub fn adapt(self, style: Style) -> Style {
         Style {
             fg: style.fg.map(|color| self.color(color)),
             bg: style.bg.map(|color| self.color(color)),

@@ -21,7 +21,7 @@ mod table;
 
 pub use bindings::{BindError, Bindings, UserKeys};
 pub use key_context::KeyContext;
-pub(crate) use prompt_words::PROMPT_WORDS;
+pub use prompt_words::PROMPT_WORDS;
 pub use table::{Command, TABLE};
 
 /// The effect of a command; commands that change the cluster are refused in read-only mode.
@@ -43,7 +43,7 @@ pub struct Entry {
     /// The default keys.
     pub keys: &'static [&'static str],
     /// One word for the footer; empty if it appears in the help only.
-    pub(crate) short: &'static str,
+    pub short: &'static str,
     /// The context in which it applies.
     pub context: KeyContext,
     /// Its effect.
@@ -60,12 +60,12 @@ impl Entry {
     }
 
     /// Returns the command's word in messages: the one of the footer, or else its name.
-    pub(crate) fn word(&self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         if self.short.is_empty() { self.name } else { self.short }
     }
 
     /// Returns a short description for footer and help; the name is for configuration and the palette.
-    pub(crate) fn in_short(&self) -> String {
+    pub fn in_short(&self) -> String {
         if !self.short.is_empty() {
             return self.short.to_owned();
         }
@@ -79,7 +79,7 @@ impl Entry {
     }
 
     /// Returns the rank in the footer. A narrow footer shows only the entries with the lowest ranks.
-    pub(crate) fn rank(&self) -> usize {
+    pub fn rank(&self) -> usize {
         let place = |commands: &[Command]| commands.iter().position(|command| *command == self.command);
         let of_view = PROMINENT.len();
         match (place(PROMINENT), place(SECONDARY)) {
@@ -107,12 +107,12 @@ const SECONDARY: &[Command] = &[
 
 impl Command {
     /// Returns the command's entries, its own context's first.
-    pub(crate) fn entries(self) -> impl Iterator<Item = &'static Entry> {
+    pub fn entries(self) -> impl Iterator<Item = &'static Entry> {
         TABLE.iter().filter(move |entry| entry.command == self)
     }
 
     /// Returns the command's entry in its own context.
-    pub(crate) fn entry(self) -> &'static Entry {
+    pub fn entry(self) -> &'static Entry {
         self.entries().next().expect("the macro makes an entry for each command")
     }
 
@@ -122,17 +122,17 @@ impl Command {
     }
 
     /// Returns the command's name in configuration and palette.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         self.entry().name
     }
 
     /// Finds a command by its name, or by its name in an earlier version.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         Self::named_with_context(name).map(|(command, _)| command)
     }
 
     /// Finds a command by its name. Names of earlier versions for one view's command also return that view's context.
-    pub(crate) fn named_with_context(name: &str) -> Option<(Self, Option<KeyContext>)> {
+    pub fn named_with_context(name: &str) -> Option<(Self, Option<KeyContext>)> {
         let present = TABLE.iter().find(|entry| entry.name == name).map(|entry| (entry.command, None));
         present.or_else(|| former_names::find(name))
     }

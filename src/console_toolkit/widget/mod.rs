@@ -1,0 +1,7 @@
+//! Small widgets that several screens use.
+
+pub mod cursor;
+pub mod gauge;
+pub mod scroll;
+pub mod spark;
+pub mod text_pane;
