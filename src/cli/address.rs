@@ -15,7 +15,7 @@ use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_table};
 use super::runtime::runtime;
 use super::why::client_by;
-use console::decoded::TypedApi;
+use console_data::decoded::TypedApi;
 use object::host_ports::declared_ports;
 use object::pod::is_terminal;
 use services::proxy::Mirrors;

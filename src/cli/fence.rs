@@ -16,7 +16,7 @@ use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_line};
 use super::runtime::runtime;
 use base::count::counted;
-use console::decoded::TypedApi;
+use console_data::decoded::TypedApi;
 use object::conditions;
 use object::node::is_ready;
 use object::node_fence::{FENCED, FencePhase, NodeFence, NodeFenceSpec};

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use console::decoded::TypedApi;
-use console::forks::{Fork, ForkedDirectory};
+use console_data::decoded::TypedApi;
+use console_data::forks::{Fork, ForkedDirectory};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::api::ObjectMeta;

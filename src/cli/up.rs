@@ -147,7 +147,7 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
             name => format!("left the console; the cluster {name} goes on"),
         };
         let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        let (origin, client) = console::contexts::client(config)?;
+        let (origin, client) = console_data::contexts::client(config)?;
         let shutdown = CancellationToken::new();
         let options = ConsoleOptions {
             cluster: cluster.clone(),

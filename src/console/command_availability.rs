@@ -3,11 +3,11 @@
 
 use k8s_openapi::api::core::v1::{Event, Pod};
 
-use super::catalogue::Catalogue;
-use super::kind_view::{self, Pods, Template};
 use super::operations;
-use super::resource::Kind;
-use super::rows::controller;
+use console_data::catalogue::Catalogue;
+use console_data::kind_view::{self, Pods, Template};
+use console_data::resource::Kind;
+use console_data::rows::controller;
 use console_toolkit::command::Command;
 
 /// A command's requirement on the server.

@@ -28,9 +28,9 @@ use std::path::{Path, PathBuf};
 use ratatui::style::Style;
 use toml::de::{DeTable, DeValue};
 
-use super::node_shell::NodeShell;
-use super::thresholds::{Threshold, Thresholds};
 use base::did_you_mean::nearest;
+use console_data::node_shell::NodeShell;
+use console_data::thresholds::{Threshold, Thresholds};
 use console_toolkit::command::{BindError, Bindings, Command, TABLE, UserKeys};
 use console_toolkit::keys::Key;
 use console_toolkit::theme::style_of;

@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::context::ScreenId;
-use super::drafts::{self, Draft, DraftKey};
-use super::journal::file;
-use super::message::Message;
-use super::resource::{ClusterId, Uid};
-use super::saved_tabs::{self, SavedTabs};
+use console_data::context::ScreenId;
+use console_data::drafts::{self, Draft, DraftKey};
+use console_data::journal::file;
+use console_data::message::Message;
+use console_data::resource::{ClusterId, Uid};
+use console_data::saved_tabs::{self, SavedTabs};
 use console_toolkit::toast::Toast;
 
 /// The number of operations that may wait for a slow disk; further ones are reported as lost.

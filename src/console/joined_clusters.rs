@@ -11,17 +11,17 @@ use base::task::JoinSet;
 use kube::Client;
 use tokio::sync::{Notify, mpsc};
 
-use super::action::Outcome;
-use super::context::ScreenId;
-use super::contexts::{self, ConnectedCluster, Identity};
 use super::effect::Runner;
-use super::feed::{self, Feed};
-use super::message::Message;
 use super::model::Job;
-use super::read_only;
-use super::resource::ClusterId;
 use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
+use console_data::action::Outcome;
+use console_data::context::ScreenId;
+use console_data::contexts::{self, ConnectedCluster, Identity};
+use console_data::feed::{self, Feed};
+use console_data::message::Message;
+use console_data::read_only;
+use console_data::resource::ClusterId;
 use console_toolkit::toast::Toast;
 
 /// The capacity of a cluster's message channel; a full channel holds back its watches.
@@ -304,10 +304,10 @@ mod tests {
     use kube::client::Body;
 
     use super::*;
-    use crate::action::{Action, Mutation};
-    use crate::builtin_kinds;
     use crate::effect::{Effect, Task};
-    use crate::resource::ObjectRef;
+    use console_data::action::{Action, Mutation};
+    use console_data::builtin_kinds;
+    use console_data::resource::ObjectRef;
 
     const ID: ClusterId = ClusterId::joined(1);
 

@@ -3,12 +3,12 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
-use super::context::Context;
 use super::effect::{Effect, Route, RowScope, TableRoute};
-use super::kind_view::{self, Pods};
-use super::resource::{Kind, ObjectRef, Uid};
-use super::rows::controller;
-use super::scope::Scope;
+use console_data::context::Context;
+use console_data::kind_view::{self, Pods};
+use console_data::resource::{Kind, ObjectRef, Uid};
+use console_data::rows::controller;
+use console_data::scope::Scope;
 use console_toolkit::toast::Toast;
 
 /// Goes one level down, or to the description if there is none.

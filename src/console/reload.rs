@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::mpsc;
 
-use super::extensions::{DIRECTORIES, Extensions, FILES, Sources};
-use super::message::Message;
 use base::clock::Clock;
+use console_data::extensions::{DIRECTORIES, Extensions, FILES, Sources};
+use console_data::message::Message;
 
 /// The polling interval.
 const EVERY: Duration = Duration::from_secs(2);

@@ -141,6 +141,7 @@ fn files_that_documents_name_exist() {
             root().join("src/apiserver"),
             root().join("src/console"),
             root().join("src/console_toolkit"),
+            root().join("src/console_data"),
             beside,
         ];
         for found in file.captures_iter(&std::fs::read_to_string(&document).unwrap()) {

@@ -22,7 +22,7 @@ use super::apply::{self, DEFAULT_NAMESPACE, Depth, Mode, client_of, read_files};
 use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_line, print_table};
 use super::runtime::runtime;
-use console::decoded::TypedApi;
+use console_data::decoded::TypedApi;
 use manifest::Document;
 use manifest::drills::{DRILLS, Drill};
 use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun};

@@ -11,7 +11,7 @@ use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_line, print_table};
 use super::runtime::runtime;
 use base::count::counted;
-use console::decoded::TypedApi;
+use console_data::decoded::TypedApi;
 use object::conditions;
 use object::fault::{
     ACTIVE, Fault, FaultDisk, FaultImage, FaultLatency, FaultLoss, FaultPeer, FaultRate, FaultRefuse,

@@ -16,7 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use console::decoded::TypedApi;
+use console_data::decoded::TypedApi;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::apply::client_of;

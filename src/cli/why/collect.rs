@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use api::node_access::Attempt;
 use base::optional_file::read_optional;
 use base::resolv_conf::ResolvConf;
-use console::decoded::TypedApi;
+use console_data::decoded::TypedApi;
 use network_policy::Protocol;
 use object::{Key, TypedKind};
 use why::{

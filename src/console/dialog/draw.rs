@@ -8,7 +8,7 @@ use ratatui::widgets::{Clear, Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Dialog, Field, Focus, Note, Value};
-use crate::context::Context;
+use console_data::context::Context;
 use console_toolkit::text::{clean, fit};
 
 /// A screen lower than this has no space for a margin.

@@ -24,8 +24,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub(crate) use draw::draw;
 pub(crate) use field::{Choice, Field, FieldId, Fields, Number, Switch, Text, Value};
 
-use super::context::Context;
-use super::message::Data;
+use console_data::context::Context;
+use console_data::message::Data;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::keys::Key;
 use console_toolkit::prompt::PromptKind;

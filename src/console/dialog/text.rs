@@ -1,7 +1,7 @@
 //! A dialog as text: its lines, and the part with the focus.
 
 use super::{Dialog, Field, Focus, Note, Value};
-use crate::context::Context;
+use console_data::context::Context;
 use console_toolkit::text::clean;
 
 impl<E> Dialog<E> {

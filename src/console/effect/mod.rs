@@ -17,16 +17,16 @@ pub(crate) use route::{ConnectionRoute, FilesRoute, LogRun, Route, RowScope, Tab
 pub use route::{ForwardRequest, PaneContent, SplitDirection};
 pub use run::{Outbox, Runner};
 
-use super::action::{Action, EntryId};
-use super::context::ScreenId;
 use super::dialog;
-use super::drafts::Draft;
-use super::extensions::PluginRun;
-use super::message::Data;
-use super::point_in_time::TimeTravel;
-use super::resource::{ClusterId, ObjectRef, ResourceKey};
-use super::scope::Scope;
-use super::sort_memory::SortOrder;
+use console_data::action::{Action, EntryId};
+use console_data::context::ScreenId;
+use console_data::drafts::Draft;
+use console_data::extensions::PluginRun;
+use console_data::message::Data;
+use console_data::point_in_time::TimeTravel;
+use console_data::resource::{ClusterId, ObjectRef, ResourceKey};
+use console_data::scope::Scope;
+use console_data::sort_memory::SortOrder;
 use console_toolkit::command::Command;
 use console_toolkit::toast::Toast;
 
@@ -107,7 +107,7 @@ pub enum Effect {
     },
     /// Lends the terminal to `$EDITOR` on this text; the result is sent to the screen as text.
     Editor(String),
-    /// Lends the terminal to `$EDITOR` on a user's file; at its end the screen receives [`super::message::FileEdited`].
+    /// Lends the terminal to `$EDITOR` on a user's file; at its end the screen receives [`console_data::message::FileEdited`].
     EditFile(PathBuf),
     /// Requests the draft of this object.
     ReadDraft(ObjectRef),

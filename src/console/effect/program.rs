@@ -7,9 +7,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::sync::mpsc;
 
-use crate::action::{Action, Mutation, Outcome};
-use crate::extensions::{BackgroundReport, PluginRun, ProgramTarget};
-use crate::message::Message;
+use console_data::action::{Action, Mutation, Outcome};
+use console_data::extensions::{BackgroundReport, PluginRun, ProgramTarget};
+use console_data::message::Message;
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 
@@ -153,9 +153,9 @@ fn failed(run: &PluginRun, reason: String) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin_kinds;
-    use crate::extensions::Program;
-    use crate::resource::ObjectRef;
+    use console_data::builtin_kinds;
+    use console_data::extensions::Program;
+    use console_data::resource::ObjectRef;
     use k8s_openapi::api::core::v1::Pod;
 
     fn of(words: &[&str], report: BackgroundReport) -> PluginRun {

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use crate::access::AccessQuery;
-use crate::point_in_time::TimeSelector;
-use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
+use console_data::access::AccessQuery;
+use console_data::point_in_time::TimeSelector;
+use console_data::resource::{ClusterId, Kind, ObjectRef, Uid};
 
 /// The restriction of a table to some objects of its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]

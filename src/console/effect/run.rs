@@ -10,12 +10,12 @@ use tokio::task::AbortHandle;
 
 use super::detached_tasks::DetachedTasks;
 use super::{Task, program};
-use crate::action::{self, Action, Outcome};
-use crate::context::ScreenId;
 use crate::diagnostics::Diagnostics;
-use crate::extensions::PluginRun;
-use crate::message::{Data, Message};
-use crate::resource::{ClusterId, ObjectRef};
+use console_data::action::{self, Action, Outcome};
+use console_data::context::ScreenId;
+use console_data::extensions::PluginRun;
+use console_data::message::{Data, Message};
+use console_data::resource::{ClusterId, ObjectRef};
 use console_toolkit::toast::Toast;
 
 /// A task's connection to its screen, to the user, and to the cluster.

@@ -4,7 +4,7 @@
 //! ```text
 //!  Model ─► Reader (changes since the last read) ─► Speech ─► SpeechWriter ─► the user's terminal
 //!              ├ page    a screen's drawing as lines, part by part, without frames
-//!              ├ List    a table row by row (`super::list`)
+//!              ├ List    a table row by row (`console_data::list`)
 //!              └ changes detects new lines of a page
 //! ```
 //!
@@ -21,15 +21,15 @@ use jiff::{SignedDuration, Timestamp};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::context::{Context, ScreenId};
 use super::dialog::Focus;
 use super::effect::Dialog;
-use super::list::List;
 use super::model::Model;
-use super::resource::ClusterId;
 use super::screen::View;
 use super::tour::TourText;
 use super::view;
+use console_data::context::{Context, ScreenId};
+use console_data::list::List;
+use console_data::resource::ClusterId;
 use console_toolkit::command::Command;
 use console_toolkit::text::{clean, counted};
 use console_toolkit::theme::Theme;

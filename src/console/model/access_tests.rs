@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use super::tabs_tests::TestConsole;
 use super::*;
 use crate::effect::Runner;
-use crate::message::Message;
-use crate::resource::Kind;
+use console_data::message::Message;
+use console_data::resource::Kind;
 
 /// The server's responses: `ann` may see pods of `shop`, and may not read roles there.
 fn respond(path: &str, body: &Value) -> (u16, Value) {
@@ -244,11 +244,11 @@ async fn a_verb_alone_asks_of_what_is_selected_con_16() {
 
 /// Discovery of pods with their logs, and of namespaces.
 fn discovered() -> Catalogue {
-    let pods = crate::builtin_kinds::kind::<Pod>();
+    let pods = console_data::builtin_kinds::kind::<Pod>();
     let verbs = |verbs: &[&str]| {
         verbs.iter().map(|verb| (*verb).to_owned()).collect::<std::collections::BTreeSet<_>>()
     };
-    let pods = Kind::new(crate::resource::KindFacts {
+    let pods = Kind::new(console_data::resource::KindFacts {
         verbs: verbs(&["get", "list", "delete", "create"]),
         subresources: BTreeMap::from([
             ("log".to_owned(), verbs(&["get"])),
@@ -256,7 +256,11 @@ fn discovered() -> Catalogue {
         ]),
         ..(*pods).clone()
     });
-    Catalogue::of(vec![pods, crate::builtin_kinds::kind::<Namespace>(), crate::builtin_kinds::kind::<Node>()])
+    Catalogue::of(vec![
+        pods,
+        console_data::builtin_kinds::kind::<Namespace>(),
+        console_data::builtin_kinds::kind::<Node>(),
+    ])
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! The identity of the cluster and its dependents: journal, tabs, drafts, and the favourite namespaces.
 
 use super::{Job, Model};
-use crate::journal::Journal;
-use crate::resource::ClusterId;
-use crate::store::uid_of;
+use console_data::journal::Journal;
+use console_data::resource::ClusterId;
+use console_data::store::uid_of;
 
 /// The maximum size in bytes of journal lines that wait for the cluster's identity.
 const EARLY: usize = 1 << 20;

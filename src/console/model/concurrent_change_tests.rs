@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
-use crate::action::{Action, Mutation};
-use crate::store::{Change, Delta};
+use console_data::action::{Action, Mutation};
+use console_data::store::{Change, Delta};
 
 fn deployment(name: &str, replicas: i32, image: &str) -> Value {
     json!({"metadata": {"name": name, "namespace": "default", "uid": name},

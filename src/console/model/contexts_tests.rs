@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects, pod, widgets};
 use super::*;
-use crate::action::{Mutation, Outcome};
-use crate::contexts::ConnectedCluster;
-use crate::contexts::ContextEntry;
 use crate::effect::Dialog;
-use crate::links::{Link, UnavailableReason};
-use crate::message::Message;
-use crate::resource::ClusterId;
-use crate::resource::Kind;
-use crate::saved_tabs::SavedTabs;
-use crate::store::{Change, Delta};
+use console_data::action::{Mutation, Outcome};
+use console_data::contexts::ConnectedCluster;
+use console_data::contexts::ContextEntry;
+use console_data::links::{Link, UnavailableReason};
+use console_data::message::Message;
+use console_data::resource::ClusterId;
+use console_data::resource::Kind;
+use console_data::saved_tabs::SavedTabs;
+use console_data::store::{Change, Delta};
 use console_toolkit::theme::depth::Depth;
 
 const PROD: ClusterId = ClusterId::joined(1);

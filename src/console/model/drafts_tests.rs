@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects};
 use super::*;
-use crate::drafts::{Draft, DraftKey};
 use crate::effect::Route;
-use crate::message::Data;
-use crate::message::Message;
-use crate::resource::Kind;
-use crate::resource::{KindFacts, ObjectRef};
 use crate::screen::edit::EditData;
-use crate::store::{Change, Delta};
+use console_data::drafts::{Draft, DraftKey};
+use console_data::message::Data;
+use console_data::message::Message;
+use console_data::resource::Kind;
+use console_data::resource::{KindFacts, ObjectRef};
+use console_data::store::{Change, Delta};
 
 /// A console with a known cluster and the editor on an object; also returns the jobs of opening it.
 fn editing(plural: &str, width: u16) -> (TestConsole, Vec<Job>) {

@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 use super::tabs_tests::{TestConsole, objects};
 use super::*;
 use crate::effect::Runner;
-use crate::message::Message;
-use crate::store::{Change, Delta};
+use console_data::message::Message;
+use console_data::store::{Change, Delta};
 
 /// A console on a server with logs.
 struct CrashingConsole {

@@ -2,10 +2,10 @@
 
 use super::tabs_tests::{TestConsole, objects, pod, widgets};
 use super::*;
-use crate::extensions::{Extensions, Sources};
-use crate::message::Message;
-use crate::server_table::ServerTable;
-use crate::store::{Change, Delta};
+use console_data::extensions::{Extensions, Sources};
+use console_data::message::Message;
+use console_data::server_table::ServerTable;
+use console_data::store::{Change, Delta};
 use console_toolkit::theme::depth::Depth;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::json;

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
-use crate::action::Action;
 use crate::console_state::ConsoleState;
-use crate::context::ScreenId;
-use crate::contexts::ConnectedCluster;
-use crate::drafts::{Draft, DraftKey};
 use crate::effect::Task;
-use crate::extensions::PluginRun;
-use crate::resource::{ClusterId, Kind, ResourceKey, Uid};
-use crate::saved_tabs::SavedTabs;
-use crate::server_table::Include;
+use console_data::action::Action;
+use console_data::context::ScreenId;
+use console_data::contexts::ConnectedCluster;
+use console_data::drafts::{Draft, DraftKey};
+use console_data::extensions::PluginRun;
+use console_data::resource::{ClusterId, Kind, ResourceKey, Uid};
+use console_data::saved_tabs::SavedTabs;
+use console_data::server_table::Include;
 
 /// A job for the shell.
 #[derive(Debug)]

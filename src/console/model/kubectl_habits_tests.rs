@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
-use crate::message::Data;
-use crate::message::Message;
-use crate::resource::Kind;
 use crate::screen::files::{Entry, FilesData, Listing, Purpose};
-use crate::store::{Change, Delta, Object};
+use console_data::message::Data;
+use console_data::message::Message;
+use console_data::resource::Kind;
+use console_data::store::{Change, Delta, Object};
 use console_toolkit::theme::depth::Depth;
 
 fn shows(stage: &mut TestConsole, expected: &[&str]) {
@@ -371,7 +371,7 @@ fn k9s_keys_work_on_services_pods_replica_sets_and_nodes_con_3() {
     };
     assert!(action.kubectl.starts_with("kubectl set image pod/web-1-a -n default "), "{}", action.kubectl);
     assert!(action.kubectl.ends_with("=nginx:2"), "{}", action.kubectl);
-    let crate::action::Mutation::Patch { body, .. } = &action.mutation else { panic!("{action:?}") };
+    let console_data::action::Mutation::Patch { body, .. } = &action.mutation else { panic!("{action:?}") };
     assert_eq!(body["spec"]["containers"][0]["image"], "nginx:2");
     assert!(action.inverse.is_some());
     // A rollback from a replica set goes through its Deployment.
@@ -416,7 +416,7 @@ fn a_rollback_from_a_replica_set_is_at_its_revision_con_5() {
 #[test]
 fn users_of_an_object_are_found_without_unpacking_pods_con_3_con_1() {
     let mut stage = TestConsole::new(120, 30);
-    let maps = Kind::new(crate::resource::KindFacts {
+    let maps = Kind::new(console_data::resource::KindFacts {
         resource: ResourceKey { group: "".into(), version: "v1".into(), plural: "configmaps".into() },
         kind: "ConfigMap".to_owned(),
         singular: "configmap".to_owned(),
@@ -425,9 +425,9 @@ fn users_of_an_object_are_found_without_unpacking_pods_con_3_con_1() {
         subresources: BTreeMap::new(),
         verbs: ["list", "watch", "get"].map(String::from).into(),
     });
-    let kinds = crate::builtin_kinds::kinds().into_iter().chain([maps.clone()]);
+    let kinds = console_data::builtin_kinds::kinds().into_iter().chain([maps.clone()]);
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
-    let mut keeper = crate::store::ObjectPacker::default();
+    let mut keeper = console_data::store::ObjectPacker::default();
     let many = (0..3_000).map(|n| {
         let mut pod = pod("default", &format!("web-{n}"));
         let map = if n % 1_000 == 7 { "mine" } else { "theirs" };
@@ -512,7 +512,7 @@ fn leftover_shell_pods_are_reported_and_removed_con_3() {
     };
     let mut stage = TestConsole::without_lists(120, 30, console_toolkit::theme::depth::Depth::True);
     // The pages of a long list arrive one by one: pods on the last one are reported as well, without unpacking.
-    let mut keeper = crate::store::ObjectPacker::default();
+    let mut keeper = console_data::store::ObjectPacker::default();
     let pods = [pod("default", "web"), left("there", "Running"), left("over", "Failed")];
     let pods: Vec<_> = objects::<Pod>(pods).into_iter().map(|pod| keeper.keep(pod)).collect();
     stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Listed(pods[..1].to_vec())]));
@@ -657,7 +657,7 @@ fn the_end_of_a_drill_is_announced_on_every_screen_fault_2() {
 #[test]
 fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
     let kind = |plural: &str, kind: &str| {
-        Kind::new(crate::resource::KindFacts {
+        Kind::new(console_data::resource::KindFacts {
             resource: ResourceKey {
                 group: "podium.dev".into(),
                 version: "v1alpha1".into(),
@@ -681,15 +681,15 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
     let mut stage = shop();
     stage.press(": \"snapshots\" enter");
     assert!(stage.screen().contains("does not support cluster snapshots"), "{}", stage.screen());
-    let mut kinds = crate::builtin_kinds::kinds();
+    let mut kinds = console_data::builtin_kinds::kinds();
     let snapshots = kind("clustersnapshots", "ClusterSnapshot");
-    kinds.push(crate::builtin_kinds::kind::<object::fault::Fault>());
+    kinds.push(console_data::builtin_kinds::kind::<object::fault::Fault>());
     kinds.extend([snapshots.clone(), kind("clusterrestores", "ClusterRestore")]);
     stage.model.update(Message::Catalogue(Catalogue::of(kinds)), stage.now);
     stage.press("esc : \"snapshots\" enter");
     let row = json!({"cells": ["before"], "object": {"metadata": {"name": "before", "uid": "b"}}});
     let columns = vec![serde_json::from_value(json!({"name": "Name"})).unwrap()];
-    let rows: Vec<Arc<crate::server_table::TableRow>> = objects([row]);
+    let rows: Vec<Arc<console_data::server_table::TableRow>> = objects([row]);
     stage.feed(Delta::of_table(snapshots.resource.clone(), Some(columns), vec![Change::Reset(rows)]));
     shows(&mut stage, &["<a>save", "<r>restore", "<f>fork"]);
     assert_eq!(acts(&stage.press("a \"now\" enter")), ["podium snapshot save now"]);
@@ -717,19 +717,19 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
 #[derive(Debug, Default)]
 struct RecordingForks(parking_lot::Mutex<Vec<(String, std::path::PathBuf)>>);
 
-impl crate::forks::Fork for RecordingForks {
+impl console_data::forks::Fork for RecordingForks {
     fn fork(
         &self,
         snapshot: String,
         directory: std::path::PathBuf,
-    ) -> futures::future::BoxFuture<'static, Result<crate::forks::ForkedDirectory, String>> {
+    ) -> futures::future::BoxFuture<'static, Result<console_data::forks::ForkedDirectory, String>> {
         let is_full = directory.ends_with("full");
         self.0.lock().push((snapshot, directory));
         Box::pin(async move {
             if is_full {
                 Err("full is not empty".to_owned())
             } else {
-                Ok(crate::forks::ForkedDirectory { objects: 1_200 })
+                Ok(console_data::forks::ForkedDirectory { objects: 1_200 })
             }
         })
     }
@@ -739,7 +739,7 @@ impl crate::forks::Fork for RecordingForks {
 async fn a_snapshot_is_forked_where_the_files_of_the_cluster_are_safe_8() {
     let forks = Arc::new(RecordingForks::default());
     let mut stage = TestConsole::new(100, 24);
-    let known: Arc<dyn crate::forks::Fork> = forks.clone();
+    let known: Arc<dyn console_data::forks::Fork> = forks.clone();
     stage.model.setup.forks = Some(known.clone());
     stage.model.shared.forks = Some(known);
     let kind = |plural: &str, kind: &str| {
@@ -747,16 +747,16 @@ async fn a_snapshot_is_forked_where_the_files_of_the_cluster_are_safe_8() {
         facts.resource.group = "podium.dev".into();
         (facts.kind, facts.namespaced) = (kind.to_owned(), false);
         facts.verbs.insert("create".to_owned());
-        crate::resource::Kind::new(facts)
+        console_data::resource::Kind::new(facts)
     };
     let snapshots = kind("clustersnapshots", "ClusterSnapshot");
-    let mut kinds = crate::builtin_kinds::kinds();
+    let mut kinds = console_data::builtin_kinds::kinds();
     kinds.push(snapshots.clone());
     stage.model.update(Message::Catalogue(Catalogue::of(kinds)), stage.now);
     stage.press(": \"snapshots\" enter");
     let row = json!({"cells": ["before"], "object": {"metadata": {"name": "before", "uid": "b"}}});
     let columns = vec![serde_json::from_value(json!({"name": "Name"})).unwrap()];
-    let rows: Vec<Arc<crate::server_table::TableRow>> = objects([row]);
+    let rows: Vec<Arc<console_data::server_table::TableRow>> = objects([row]);
     stage.feed(Delta::of_table(snapshots.resource.clone(), Some(columns), vec![Change::Reset(rows)]));
 
     let (sender, mut messages) = tokio::sync::mpsc::channel(16);
@@ -791,6 +791,6 @@ async fn a_snapshot_is_forked_where_the_files_of_the_cluster_are_safe_8() {
     let forked = forks.0.lock().clone();
     assert_eq!(forked[0], ("before".to_owned(), "/copies/it".into()));
     // The files of a joined cluster are not on this machine.
-    let away = crate::resource::ClusterId::joined(1);
+    let away = console_data::resource::ClusterId::joined(1);
     assert!(stage.model.shared.context(stage.now).on(away).is_none_or(|cx| cx.forks.is_none()));
 }

@@ -69,23 +69,23 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use super::builtin_kinds;
-use super::catalogue::Catalogue;
-use super::clusters::ConnectionState;
-use super::context::ScreenId;
-use super::contexts::{ContextEntry, Identity};
 use super::effect::Dialog;
-use super::extensions::Extensions;
-use super::journal::Journal;
-use super::links::Links;
-use super::message::ScreenMessage;
-use super::resource::{ClusterId, ResourceKey, Uid};
-use super::scope::Scope;
 use super::screen::{Screen, View, overview::Overview};
-use super::server_table::Include;
-use super::sort_memory::SortMemory;
-use super::store::Stores;
 use super::tour::Tour;
+use console_data::builtin_kinds;
+use console_data::catalogue::Catalogue;
+use console_data::clusters::ConnectionState;
+use console_data::context::ScreenId;
+use console_data::contexts::{ContextEntry, Identity};
+use console_data::extensions::Extensions;
+use console_data::journal::Journal;
+use console_data::links::Links;
+use console_data::message::ScreenMessage;
+use console_data::resource::{ClusterId, ResourceKey, Uid};
+use console_data::scope::Scope;
+use console_data::server_table::Include;
+use console_data::sort_memory::SortMemory;
+use console_data::store::Stores;
 use console_toolkit::command::{CommandImpact, Entry, KeyContext};
 use console_toolkit::prompt::Prompt;
 use console_toolkit::theme::library;
@@ -256,7 +256,7 @@ impl Model {
         self.screens.last().expect("the stack is never empty")
     }
 
-    /// Reports whether a visible screen has incremental work: it waits for [`super::message::Message::Work`].
+    /// Reports whether a visible screen has incremental work: it waits for [`console_data::message::Message::Work`].
     pub fn works(&self) -> bool {
         self.top().1.works() || self.other_top().is_some_and(|(_, screen)| screen.works())
     }

@@ -4,14 +4,14 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects, pod};
-use crate::catalogue::Catalogue;
 use crate::effect::ForwardRequest;
-use crate::links::{Link, UnavailableReason};
-use crate::message::{Data, Message};
-use crate::resource::{ObjectRef, ResourceKey, Uid};
 use crate::screen::forwards::ForwardsData;
 use crate::screen::forwards::forwarder::{Report, State};
-use crate::store::{Change, Delta};
+use console_data::catalogue::Catalogue;
+use console_data::links::{Link, UnavailableReason};
+use console_data::message::{Data, Message};
+use console_data::resource::{ObjectRef, ResourceKey, Uid};
+use console_data::store::{Change, Delta};
 use console_toolkit::command::Command;
 
 const LONG_MESSAGE: &str = "Back-off restarting failed container main in pod web-5d9c7b6f4-x2x9k";
@@ -80,7 +80,7 @@ fn an_unusable_local_port_is_prompted_for_again_con_16() {
     stage.press(": \"pf\" enter");
     let id = stage.model.top().0;
     let pod = ObjectRef {
-        kind: crate::builtin_kinds::kind::<Pod>(),
+        kind: console_data::builtin_kinds::kind::<Pod>(),
         namespace: Some("default".into()),
         name: "web".into(),
         uid: Some(Uid::from("default-web")),
@@ -176,7 +176,7 @@ fn footers_name_the_views_that_explain_and_keep_them_where_it_is_narrow_con_3() 
     }
     // Other servers have no history.
     stage.resize(140, 24);
-    stage.model.update(Message::Catalogue(Catalogue::of(crate::builtin_kinds::kinds())), stage.now);
+    stage.model.update(Message::Catalogue(Catalogue::of(console_data::builtin_kinds::kinds())), stage.now);
     let footer = named(&mut stage, &["<T>timeline"]);
     assert!(!footer.contains("<{>") && !footer.contains("<V>"), "{footer}");
     // The view's own keys come before those of every table.

@@ -10,19 +10,19 @@ use jiff::Timestamp;
 use super::split::SplitPane;
 use super::tabs::Tab;
 use super::{Job, Model};
-use crate::builtin_kinds;
-use crate::context::ScreenId;
 use crate::effect::{PaneContent, SplitDirection};
-use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
-use crate::saved_tabs::{
-    HOME, SavedDrain, SavedScope, SavedScreen, SavedSplit, SavedStage, SavedTab, SavedTabs, SavedView,
-};
-use crate::scope::Scope;
 use crate::screen::drain::Drain;
 use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
-use crate::store::uid_of;
-use crate::workloads;
+use console_data::builtin_kinds;
+use console_data::context::ScreenId;
+use console_data::resource::{ClusterId, Kind, ObjectRef, Uid};
+use console_data::saved_tabs::{
+    HOME, SavedDrain, SavedScope, SavedScreen, SavedSplit, SavedStage, SavedTab, SavedTabs, SavedView,
+};
+use console_data::scope::Scope;
+use console_data::store::uid_of;
+use console_data::workloads;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;

@@ -5,16 +5,16 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects};
 use super::*;
-use crate::message::Data;
-use crate::message::Message;
-use crate::saved_tabs::SavedTabs;
-use crate::saved_tabs::{
-    SavedContainers, SavedDrain, SavedScreen, SavedStage, SavedTab, SavedTerminal, SavedView,
-};
 use crate::screen::describe::DescribeData;
 use crate::screen::edit::EditData;
 use crate::screen::yaml::YamlData;
-use crate::store::{Change, Delta};
+use console_data::message::Data;
+use console_data::message::Message;
+use console_data::saved_tabs::SavedTabs;
+use console_data::saved_tabs::{
+    SavedContainers, SavedDrain, SavedScreen, SavedStage, SavedTab, SavedTerminal, SavedView,
+};
+use console_data::store::{Change, Delta};
 
 /// A console with a known cluster, and the jobs that followed from that.
 fn started(width: u16, height: u16) -> (TestConsole, Vec<Job>) {

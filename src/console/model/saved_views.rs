@@ -8,12 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Job, Model};
-use crate::access::AccessQuery;
-use crate::context::ScreenId;
 use crate::effect::{ConnectionRoute, Effect, FilesRoute, Route};
-use crate::message::{Message, ScreenMessage};
-use crate::resource::{ClusterId, Kind, ObjectRef, Uid};
-use crate::saved_tabs::{HOME, ObjectFate, SavedQuery, SavedScope, SavedScreen, SavedView};
 use crate::screen::connection::Connection;
 use crate::screen::contexts::Contexts;
 use crate::screen::drills::Drills;
@@ -24,7 +19,12 @@ use crate::screen::logs::Logs;
 use crate::screen::table::Table;
 use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
-use crate::screen_dumps;
+use console_data::access::AccessQuery;
+use console_data::context::ScreenId;
+use console_data::message::{Message, ScreenMessage};
+use console_data::resource::{ClusterId, Kind, ObjectRef, Uid};
+use console_data::saved_tabs::{HOME, ObjectFate, SavedQuery, SavedScope, SavedScreen, SavedView};
+use console_data::screen_dumps;
 use console_toolkit::toast::Toast;
 
 /// The timeout for the lookup of a view's object; the view itself reports data that it cannot get.

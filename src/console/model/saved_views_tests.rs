@@ -7,14 +7,7 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects, widgets};
 use super::*;
-use crate::access::{AccessQuery, Attributes};
 use crate::effect::{ConnectionRoute, FilesRoute, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
-use crate::message::Data;
-use crate::message::Message;
-use crate::resource::Kind;
-use crate::resource::ObjectRef;
-use crate::saved_tabs::SavedTabs;
-use crate::saved_tabs::{ObjectFate, SavedRelation, SavedScope, SavedScreen, SavedTab, SavedView};
 use crate::screen::contexts::Contexts;
 use crate::screen::drills::Drills;
 use crate::screen::edit::EditData;
@@ -23,7 +16,14 @@ use crate::screen::forwards::Forwards;
 use crate::screen::help::Help;
 use crate::screen::journal::JournalScreen;
 use crate::screen::kinds::Kinds;
-use crate::store::{Change, Delta};
+use console_data::access::{AccessQuery, Attributes};
+use console_data::message::Data;
+use console_data::message::Message;
+use console_data::resource::Kind;
+use console_data::resource::ObjectRef;
+use console_data::saved_tabs::SavedTabs;
+use console_data::saved_tabs::{ObjectFate, SavedRelation, SavedScope, SavedScreen, SavedTab, SavedView};
+use console_data::store::{Change, Delta};
 
 /// A console with a known cluster.
 fn started() -> TestConsole {

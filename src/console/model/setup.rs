@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use ratatui::style::Style;
 
-use crate::forks::Fork;
-use crate::node_shell::NodeShell;
-use crate::scope::Scope;
-use crate::thresholds::Thresholds;
+use console_data::forks::Fork;
+use console_data::node_shell::NodeShell;
+use console_data::scope::Scope;
+use console_data::thresholds::Thresholds;
 use console_toolkit::command::Bindings;
 use console_toolkit::theme::Theme;
 use console_toolkit::theme::depth::Depth;

@@ -1,14 +1,14 @@
 //! A large cluster on a test terminal: paged lists, slow filters, heartbeats of nodes (CON-1).
 
-use crate::resource::ResourceKey;
+use console_data::resource::ResourceKey;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use std::sync::Arc;
 
 use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects, pod};
-use crate::message::Message;
-use crate::store::{Change, Delta, Object, ObjectPacker};
+use console_data::message::Message;
+use console_data::store::{Change, Delta, Object, ObjectPacker};
 use console_toolkit::theme::depth::Depth;
 
 fn packed_pods(names: &[&str]) -> Vec<Arc<dyn Object>> {

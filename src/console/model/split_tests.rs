@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::tabs_tests::TestConsole;
 use super::*;
 use crate::effect::SplitDirection;
-use crate::message::Message;
+use console_data::message::Message;
 use console_toolkit::theme::depth::Depth;
 use jiff::SignedDuration;
 
@@ -132,7 +132,7 @@ fn a_split_stays_with_its_tab_con_17() {
     // Both panes receive changes.
     let seed = |name: &str| super::tabs_tests::pod("default", name);
     stage.press("f6");
-    stage.feed(crate::store::Delta::of::<Pod>(vec![crate::store::Change::Applied(
+    stage.feed(console_data::store::Delta::of::<Pod>(vec![console_data::store::Change::Applied(
         super::tabs_tests::objects([seed("brand-new")]).remove(0),
     )]));
     assert!(stage.screen().contains("brand-new"), "{}", stage.screen());
@@ -165,7 +165,7 @@ fn a_pane_as_narrow_as_can_be_tells_name_and_state_con_17() {
     for (width, height, keys) in [(80, 24, "p |"), (40, 12, "p")] {
         let mut stage = TestConsole::new(width, height);
         let pod = super::tabs_tests::pod("default", "chatter-6bf8995874-r6rhg-and-more");
-        stage.feed(crate::store::Delta::of::<Pod>(vec![crate::store::Change::Reset(
+        stage.feed(console_data::store::Delta::of::<Pod>(vec![console_data::store::Change::Reset(
             super::tabs_tests::objects([pod]),
         )]));
         stage.press(keys);

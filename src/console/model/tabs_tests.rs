@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::effect::{Effect, TerminalPurpose};
-use crate::message::Data;
-use crate::message::Message;
 use crate::pane::{Outcome, PaneEvent};
-use crate::resource::Kind;
-use crate::resource::{KindFacts, ObjectRef};
 use crate::screen::terminal::{self, TerminalData};
-use crate::store::{Change, Delta};
 use crate::view;
+use console_data::message::Data;
+use console_data::message::Message;
+use console_data::resource::Kind;
+use console_data::resource::{KindFacts, ObjectRef};
+use console_data::store::{Change, Delta};
 use console_toolkit::command::Bindings;
 use console_toolkit::keys::Key;
 use console_toolkit::theme::depth::Depth;
@@ -67,8 +67,8 @@ pub(super) fn setup(depth: Depth) -> Setup {
         context: None,
         home: ("podium".into(), "in process".into()),
         cluster_styles: Vec::new(),
-        thresholds: crate::thresholds::Thresholds::default(),
-        node_shell: crate::node_shell::NodeShell::default(),
+        thresholds: console_data::thresholds::Thresholds::default(),
+        node_shell: console_data::node_shell::NodeShell::default(),
         forks: None,
         theme: Theme::parse("night", "night.toml", include_str!("../../../themes/night.toml")).unwrap(),
         configured_theme: None,
@@ -188,7 +188,7 @@ impl TestConsole {
 
     fn shell(&mut self) -> ScreenId {
         let object = ObjectRef {
-            kind: crate::builtin_kinds::kind::<Pod>(),
+            kind: console_data::builtin_kinds::kind::<Pod>(),
             namespace: Some("default".into()),
             name: "web".into(),
             uid: Some(Uid::from("default-web")),

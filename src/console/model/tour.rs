@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use super::Model;
 use crate::effect::{Effect, TourCommand};
-use crate::scope::Scope;
 use crate::tour::{Tour, TourStep, sample_app, subject};
+use console_data::scope::Scope;
 use console_toolkit::toast::Toast;
 
 impl Model {

@@ -2,10 +2,10 @@
 
 use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
-use crate::action::Outcome;
-use crate::message::Message;
-use crate::resource::Kind;
-use crate::store::{Change, Delta};
+use console_data::action::Outcome;
+use console_data::message::Message;
+use console_data::resource::Kind;
+use console_data::store::{Change, Delta};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
@@ -253,7 +253,7 @@ fn the_tour_says_what_is_missing_and_offers_it_con_20() {
     let mut shop = TourCluster::new(80, 24);
     shop.stage.feed(Delta::of::<Deployment>(vec![Change::Reset(Vec::new())]));
     let known = |plural: &str, kind: &str, group: &str| {
-        Kind::new(crate::resource::KindFacts {
+        Kind::new(console_data::resource::KindFacts {
             resource: ResourceKey {
                 group: group.to_owned().into(),
                 version: "v1".into(),

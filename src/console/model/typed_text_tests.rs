@@ -13,8 +13,8 @@ use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
 use crate::dialog::Focus;
 use crate::effect::Effect;
-use crate::message::Message;
-use crate::store::{Change, Delta};
+use console_data::message::Message;
+use console_data::store::{Change, Delta};
 use console_toolkit::command::{Command, TABLE};
 use console_toolkit::keys::Key;
 

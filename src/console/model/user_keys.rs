@@ -4,16 +4,16 @@
 use jiff::Timestamp;
 
 use super::{Job, Model, palette};
-use crate::action::{Action, Mutation, Outcome};
-use crate::contexts::Identity;
 use crate::effect::Effect;
-use crate::extensions::{HotKey, Plugin, PluginRun, ProgramTarget, Variables};
-use crate::message::Message;
 use crate::operations;
-use crate::resource::ObjectRef;
 use crate::screen::help::UserCommand;
 use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
+use console_data::action::{Action, Mutation, Outcome};
+use console_data::contexts::Identity;
+use console_data::extensions::{HotKey, Plugin, PluginRun, ProgramTarget, Variables};
+use console_data::message::Message;
+use console_data::resource::ObjectRef;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::keys::Key;
 use console_toolkit::prompt::Prompt;

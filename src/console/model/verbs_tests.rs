@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Job;
 use super::tabs_tests::{TestConsole, objects, pod};
-use crate::store::{Change, Delta};
+use console_data::store::{Change, Delta};
 use console_toolkit::command::{Bindings, Command, UserKeys};
 use console_toolkit::keys::Key;
 

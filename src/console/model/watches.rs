@@ -7,15 +7,15 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::clusters::shows;
 use super::{Job, Model};
-use crate::builtin_kinds;
-use crate::clusters::ClusterView;
-use crate::context::ScreenId;
-use crate::kind_view::{self, Template};
-use crate::resource::{Kind, ResourceKey};
-use crate::scope::Scope;
 use crate::screen::{LiveScope, Screen};
-use crate::server_table::Include;
-use crate::workloads;
+use console_data::builtin_kinds;
+use console_data::clusters::ClusterView;
+use console_data::context::ScreenId;
+use console_data::kind_view::{self, Template};
+use console_data::resource::{Kind, ResourceKey};
+use console_data::scope::Scope;
+use console_data::server_table::Include;
+use console_data::workloads;
 
 /// The maximum number of resources that are watched for invisible tabs; the others are listed again when their tab
 /// comes to the front.

@@ -8,12 +8,12 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 
 use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
-use crate::links::{Link, UnavailableReason};
-use crate::message::Message;
-use crate::resource::Kind;
-use crate::server_table::{ColumnDefinition, TableRow};
-use crate::store::{Change, Delta};
-use crate::workloads::Workload;
+use console_data::links::{Link, UnavailableReason};
+use console_data::message::Message;
+use console_data::resource::Kind;
+use console_data::server_table::{ColumnDefinition, TableRow};
+use console_data::store::{Change, Delta};
+use console_data::workloads::Workload;
 
 fn owned(mut object: Value, api_version: &str, kind: &str, name: &str) -> Value {
     object["metadata"]["ownerReferences"] =
@@ -46,7 +46,7 @@ fn pods(all: Vec<Value>) -> Delta {
 
 fn reset_delta<K>(all: impl IntoIterator<Item = Value>) -> Delta
 where
-    K: kube::Resource<DynamicType = ()> + crate::store::Object + serde::de::DeserializeOwned,
+    K: kube::Resource<DynamicType = ()> + console_data::store::Object + serde::de::DeserializeOwned,
 {
     Delta::of::<K>(vec![Change::Reset(objects(all))])
 }
@@ -62,7 +62,7 @@ fn table(kind: Workload, all: impl IntoIterator<Item = Value>) -> Delta {
 /// A console with at least one object of every kind, and objects without a row.
 fn stage() -> TestConsole {
     let mut stage = TestConsole::new(130, 30);
-    let kinds = crate::builtin_kinds::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
+    let kinds = console_data::builtin_kinds::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
     stage.feed(pods(vec![
         pod("default", "alone"),
@@ -225,7 +225,7 @@ fn an_unavailable_kind_is_reported_and_the_others_are_listed_con_18() {
     assert!(screen.contains("○ Jobs not allowed  ○ CronJobs not on this server"), "{screen}");
     assert!(screen.contains("jobs.batch is forbidden"), "the server's message is shown\n{screen}");
     // A kind that discovery does not list is not requested.
-    let kinds = crate::builtin_kinds::kinds().into_iter().chain([Workload::StatefulSet.kind()]);
+    let kinds = console_data::builtin_kinds::kinds().into_iter().chain([Workload::StatefulSet.kind()]);
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
     assert!(stage.screen().contains("DaemonSets not on this server"), "{}", stage.screen());
 }
@@ -234,10 +234,10 @@ fn an_unavailable_kind_is_reported_and_the_others_are_listed_con_18() {
 async fn gaps_in_the_history_of_a_kind_are_listed_below_the_rows_con_19() {
     let mut stage = stage();
     others(&mut stage);
-    let kinds = crate::builtin_kinds::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
+    let kinds = console_data::builtin_kinds::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
     let fault_resource =
         ResourceKey { group: "podium.dev".into(), version: "v1".into(), plural: "faults".into() };
-    let fault_kind = Kind::new(crate::resource::KindFacts {
+    let fault_kind = Kind::new(console_data::resource::KindFacts {
         resource: fault_resource,
         kind: "Fault".to_owned(),
         singular: "fault".to_owned(),
@@ -249,7 +249,7 @@ async fn gaps_in_the_history_of_a_kind_are_listed_below_the_rows_con_19() {
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.chain([fault_kind]).collect())), stage.now);
     let no = [(Workload::Job, 403, 403), (Workload::DaemonSet, 200, 410), (Workload::StatefulSet, 200, 500)];
     let (sender, mut inbox) = tokio::sync::mpsc::channel(8);
-    let mut runner = crate::effect::Runner::new(crate::past::workload_server::server(&no), sender);
+    let mut runner = crate::effect::Runner::new(console_data::past::workload_server::server(&no), sender);
     for job in stage.press(": \"at_@20\" enter") {
         if let Job::Start(task) = job {
             runner.start(task);
@@ -299,7 +299,7 @@ fn of_very_many_pods_of_owners_nothing_is_made_con_1() {
     stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(5)).unwrap();
     stage.feed(Delta::of::<Pod>(vec![many(0, 3000)]));
     stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "late")]).remove(0))]));
-    stage.model.update(Message::PodUsage(Some(crate::store::PodUsages::default())), stage.now);
+    stage.model.update(Message::PodUsage(Some(console_data::store::PodUsages::default())), stage.now);
     assert_eq!((rows(&stage), built(&stage)), (9, before));
     // An object gets a row when its owner is deleted.
     stage.feed(Delta::of::<Pod>(vec![Change::Applied(objects([pod("default", "web-7")]).remove(0))]));
@@ -318,7 +318,8 @@ fn the_words_of_k9s_open_it_and_a_kind_of_the_server_goes_before_con_3() {
         assert!(stage.screen().contains("Workloads shop"), "{word}: {}", stage.screen());
     }
     let mut stage = TestConsole::new(100, 30);
-    let kinds = crate::builtin_kinds::kinds().into_iter().chain([super::tabs_tests::widgets("workloads")]);
+    let kinds =
+        console_data::builtin_kinds::kinds().into_iter().chain([super::tabs_tests::widgets("workloads")]);
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
     let jobs = stage.press(": \"workloads\" enter");
     assert!(

@@ -6,12 +6,12 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use serde_json::json;
 
 use super::label_syntax::{TaintChange, labels, taints};
-use crate::action::{Action, Mutation};
-use crate::builtin_kinds;
-use crate::catalogue::Catalogue;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
-use crate::resource::ObjectRef;
+use console_data::action::{Action, Mutation};
+use console_data::builtin_kinds;
+use console_data::catalogue::Catalogue;
+use console_data::resource::ObjectRef;
 
 /// A resource that only Podium serves. A server that has it runs a node for each Node object that requests one.
 const PODIUM_RESOURCE: &str = "schedulingverdicts";

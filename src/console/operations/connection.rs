@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Service;
 
 use crate::dialog::{Field, Fields};
 use crate::effect::{ConnectionRoute, Dialog, Effect, Route};
-use crate::resource::ObjectRef;
+use console_data::resource::ObjectRef;
 
 /// Creates the dialog for the other end of a connection from a pod, or to a service.
 pub(crate) fn dialog(object: &ObjectRef) -> Dialog {

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::fault::heal;
-use crate::action::{Action, Mutation};
-use crate::catalogue::Catalogue;
-use crate::context::Context;
 use crate::effect::{Dialog, Effect, Outbox};
-use crate::resource::{Kind, ObjectRef};
-use crate::rows::controller::{
+use console_data::action::{Action, Mutation};
+use console_data::catalogue::Catalogue;
+use console_data::context::Context;
+use console_data::resource::{Kind, ObjectRef};
+use console_data::rows::controller::{
     ControllerStatus, GROUP, KeyStatus, PLURAL, format_micros, pausing, table_status,
 };
 use console_toolkit::text::clean;

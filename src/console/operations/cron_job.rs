@@ -3,10 +3,10 @@
 use rand::RngExt as _;
 use serde_json::{Value, json};
 
-use crate::action::{Action, Mutation, PatchKind};
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
-use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey};
+use console_data::action::{Action, Mutation, PatchKind};
+use console_data::resource::{Kind, KindFacts, ObjectRef, ResourceKey};
 use console_toolkit::toast::Toast;
 
 /// The maximum length of a Job's name, because it becomes a label of the Job's pods.

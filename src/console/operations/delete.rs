@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 
-use crate::action::{Action, Mutation};
-use crate::catalogue::Catalogue;
-use crate::context::Context;
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect};
-use crate::related::selects;
-use crate::resource::{ObjectRef, ResourceKey, Uid};
-use crate::store::Stores;
+use console_data::action::{Action, Mutation};
+use console_data::catalogue::Catalogue;
+use console_data::context::Context;
+use console_data::related::selects;
+use console_data::resource::{ObjectRef, ResourceKey, Uid};
+use console_data::store::Stores;
 use console_toolkit::text::counted;
 
 /// The choice that leaves an object's dependants behind.

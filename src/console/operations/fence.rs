@@ -4,14 +4,14 @@
 use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
-use crate::action::{Action, Mutation};
-use crate::builtin_kinds;
-use crate::catalogue::Catalogue;
-use crate::context::Context;
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect, Route};
-use crate::resource::ObjectRef;
-use crate::rows::node::{is_over, is_ready};
+use console_data::action::{Action, Mutation};
+use console_data::builtin_kinds;
+use console_data::catalogue::Catalogue;
+use console_data::context::Context;
+use console_data::resource::ObjectRef;
+use console_data::rows::node::{is_over, is_ready};
 use console_toolkit::text::counted;
 use object::node_fence::NodeFence;
 

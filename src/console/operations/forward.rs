@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1::{Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::context::Context;
 use crate::dialog::{Field, Fields, Focus};
 use crate::effect::{Dialog, Effect, ForwardRequest};
-use crate::related;
-use crate::resource::ObjectRef;
+use console_data::context::Context;
+use console_data::related;
+use console_data::resource::ObjectRef;
 use console_toolkit::toast::Toast;
 use object::host_ports::declared_ports;
 use object::owner::is_terminating;

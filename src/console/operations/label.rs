@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use serde_json::{Map, Value, json};
 
 use super::label_syntax::{LabelChange, labels, tainted, taints};
-use crate::action::{Action, Mutation, PatchKind};
-use crate::context::Context;
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect};
-use crate::resource::ObjectRef;
+use console_data::action::{Action, Mutation, PatchKind};
+use console_data::context::Context;
+use console_data::resource::ObjectRef;
 use object::taint;
 
 pub(crate) fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::action::{Action, Mutation, PatchKind};
-use crate::context::Context;
 use crate::effect::Effect;
-use crate::resource::ObjectRef;
-use crate::rows::node::is_cordoned;
+use console_data::action::{Action, Mutation, PatchKind};
+use console_data::context::Context;
+use console_data::resource::ObjectRef;
+use console_data::rows::node::is_cordoned;
 
 /// Cordons a node (`unschedulable` true) or uncordons it. If the node has the state already, according to the store,
 /// the action has no undo: an undo would revert an earlier change. The request is sent nevertheless, because the store

@@ -3,13 +3,13 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::action::{Action, Mutation};
-use crate::builtin_kinds;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
-use crate::node_shell::{self, LeftoverState, NodeShell};
-use crate::resource::{ObjectRef, Uid};
-use crate::store::Stores;
+use console_data::action::{Action, Mutation};
+use console_data::builtin_kinds;
+use console_data::node_shell::{self, LeftoverState, NodeShell};
+use console_data::resource::{ObjectRef, Uid};
+use console_data::store::Stores;
 use console_toolkit::text::clean;
 
 /// The maximum number of pods named in a dialog.

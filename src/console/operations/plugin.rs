@@ -2,8 +2,8 @@
 
 use crate::dialog::{Choice, Dialog as AnyDialog, Field, FieldId, Fields, Note, Switch, Text};
 use crate::effect::{Dialog, Effect};
-use crate::extensions::{Input, InputKind, Plugin, PluginRun, Program, Variables};
-use crate::resource::ObjectRef;
+use console_data::extensions::{Input, InputKind, Plugin, PluginRun, Program, Variables};
+use console_data::resource::ObjectRef;
 use console_toolkit::text::clean;
 
 #[derive(Clone, Copy)]

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 
-use crate::action::{Action, Mutation, PatchKind};
-use crate::context::Context;
 use crate::effect::{Dialog, Effect};
-use crate::resource::ObjectRef;
-use crate::template;
+use console_data::action::{Action, Mutation, PatchKind};
+use console_data::context::Context;
+use console_data::resource::ObjectRef;
+use console_data::template;
 use object::well_known::annotation;
 
 /// Shows the dialog for a restart; if one of the objects cannot be restarted, shows the reason instead.

@@ -12,14 +12,14 @@ use futures::future::join_all;
 use kube::Client;
 use serde_json::json;
 
-use crate::action::{Action, Mutation, PatchKind, error_text};
-use crate::capacity;
-use crate::context::Context;
 use crate::dialog::{Field, FieldId, Fields, Note, Number};
 use crate::effect::{Dialog, Effect, Outbox};
-use crate::kind_view::{self, Template};
-use crate::resource::ObjectRef;
-use crate::template;
+use console_data::action::{Action, Mutation, PatchKind, error_text};
+use console_data::capacity;
+use console_data::context::Context;
+use console_data::kind_view::{self, Template};
+use console_data::resource::ObjectRef;
+use console_data::template;
 use console_toolkit::text::grouped;
 use console_toolkit::toast::Toast;
 

@@ -3,12 +3,12 @@
 use k8s_openapi::api::core::v1::{Container, Pod};
 use serde_json::{Value, json};
 
-use crate::action::{Action, Mutation, PatchKind};
-use crate::context::Context;
 use crate::dialog::{Field, FieldId, Fields, Text};
 use crate::effect::{Dialog, Effect};
-use crate::resource::ObjectRef;
-use crate::template;
+use console_data::action::{Action, Mutation, PatchKind};
+use console_data::context::Context;
+use console_data::resource::ObjectRef;
+use console_data::template;
 use console_toolkit::toast::Toast;
 
 /// Shows the dialog with an image for each container.

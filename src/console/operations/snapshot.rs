@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::action::{Action, Mutation, Outcome};
-use crate::catalogue::Catalogue;
-use crate::context::Context;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, Outbox};
-use crate::forks::Fork;
-use crate::message::Message;
-use crate::resource::{Kind, ObjectRef};
+use console_data::action::{Action, Mutation, Outcome};
+use console_data::catalogue::Catalogue;
+use console_data::context::Context;
+use console_data::forks::Fork;
+use console_data::message::Message;
+use console_data::resource::{Kind, ObjectRef};
 use console_toolkit::text::typed_path;
 use console_toolkit::toast::Toast;
 

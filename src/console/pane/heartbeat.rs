@@ -1,13 +1,13 @@
 //! Sends lines to the process of a pod that was created for a session: the process exits when no more lines arrive,
-//! however the session ended (see [`crate::node_shell`]).
+//! however the session ended (see [`console_data::node_shell`]).
 
 use kube::Api;
 use kube::api::AttachParams;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::AbortHandle;
 
-use crate::decoded::JsonObject;
-use crate::node_shell::HEARTBEAT_INTERVAL;
+use console_data::decoded::JsonObject;
+use console_data::node_shell::HEARTBEAT_INTERVAL;
 
 /// Sends the lines until it is dropped.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use super::inputs::{Inputs, PaneInput, PaneSize};
 use super::outcome::Outcome;
 use super::output::READ_BYTES;
 use super::session::{EVENTS, PaneEvent, Session};
-use crate::extensions::Program;
+use console_data::extensions::Program;
 
 /// Maximum number of typed bytes that wait for a program that does not read; more is dropped.
 const WAITING: usize = 1 << 20;

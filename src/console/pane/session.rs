@@ -19,9 +19,9 @@ use super::heartbeat::Heartbeat;
 use super::inputs::{InputSender, Inputs, PaneInput, PaneSize, inputs};
 use super::outcome::Outcome;
 use super::output::{READ_BYTES, Source, carriage_returns};
-use crate::action::error_text;
-use crate::container::{default_container, terminal_of};
-use crate::decoded::{JsonObject, api_of};
+use console_data::action::error_text;
+use console_data::container::{default_container, terminal_of};
+use console_data::decoded::{JsonObject, api_of};
 
 /// Runs bash, which users expect, or `sh` in images without bash. The pane supports 256 colours, independent of the
 /// container's own `TERM`.

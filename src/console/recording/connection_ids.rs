@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::connect_events::Contexts;
-use crate::context::ScreenId;
-use crate::resource::ClusterId;
+use console_data::context::ScreenId;
+use console_data::resource::ClusterId;
 
 /// The recorder's knowledge of other clusters and of port-forwards.
 #[derive(Debug, Default)]

@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use super::connect_events::{Attempt, ConnectEvent, ConnectRequest};
 use super::format::{Exchange, SessionHeader};
 use super::replay_client;
-use crate::contexts::{ConnectedCluster, Identity};
-use crate::message::Message;
-use crate::resource::ClusterId;
 use base::clock::{Clock, saturating_after};
+use console_data::contexts::{ConnectedCluster, Identity};
+use console_data::message::Message;
+use console_data::resource::ClusterId;
 use console_toolkit::toast::Toast;
 
 /// The error for a cluster that is not in the recording.

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use crate::context::Context;
 use crate::effect::{Effect, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
 use crate::navigate;
-use crate::node_shell;
 use crate::operations::{self, drain};
-use crate::past;
-use crate::point_in_time::TimeSelector;
-use crate::related;
-use crate::resource::ObjectRef;
-use crate::scope::Scope;
+use console_data::context::Context;
+use console_data::node_shell;
+use console_data::past;
+use console_data::point_in_time::TimeSelector;
+use console_data::related;
+use console_data::resource::ObjectRef;
+use console_data::scope::Scope;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 

@@ -7,19 +7,19 @@ use base::task::JoinSet;
 use tokio::sync::mpsc;
 
 use super::Shell;
-use crate::context::ScreenId;
-use crate::contexts::{self, ConnectedCluster};
 use crate::disk_writer::DiskWriter;
 use crate::effect::Runner;
-use crate::extensions::Sources;
-use crate::feed::{self, Feed};
 use crate::joined_clusters::{ClusterSources, JoinedClusters};
-use crate::message::{Data, Message};
 use crate::model::{Model, Setup};
-use crate::read_only;
 use crate::reload;
-use crate::scope::Scope;
 use crate::screen::contexts::ContextsData;
+use console_data::context::ScreenId;
+use console_data::contexts::{self, ConnectedCluster};
+use console_data::extensions::Sources;
+use console_data::feed::{self, Feed};
+use console_data::message::{Data, Message};
+use console_data::read_only;
+use console_data::scope::Scope;
 use console_toolkit::toast::Toast;
 
 /// The maximum time to wait for changes in progress before a switch.

@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ExitReason, LoopControl, Shell};
 use crate::display::Display;
-use crate::message::Message;
 use crate::model::Job;
 use crate::terminal;
+use console_data::message::Message;
 use console_toolkit::theme::background;
 use console_toolkit::toast::Toast;
 

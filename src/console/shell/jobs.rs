@@ -6,19 +6,19 @@ use tokio::sync::mpsc;
 
 use super::{LoopControl, Shell};
 use crate::console_state::ConsoleState;
-use crate::context::ScreenId;
 use crate::disk_writer::DiskWriter;
 use crate::display::Display;
 use crate::effect::Task;
-use crate::message::{Data, FileEdited, Message};
 use crate::model::Job;
-use crate::resource::ClusterId;
-use crate::saved_tabs::SavedTabs;
 use crate::screen::edit;
 use crate::screen::forwards::LISTENING;
 use crate::screen::terminal::SESSION;
-use crate::screen_dumps;
 use crate::terminal;
+use console_data::context::ScreenId;
+use console_data::message::{Data, FileEdited, Message};
+use console_data::resource::ClusterId;
+use console_data::saved_tabs::SavedTabs;
+use console_data::screen_dumps;
 use console_toolkit::toast::Toast;
 
 impl Shell {

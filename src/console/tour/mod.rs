@@ -11,9 +11,9 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::Value;
 
-use crate::journal::Journal;
-use crate::scope::Scope;
-use crate::store::{Stores, uid_of};
+use console_data::journal::Journal;
+use console_data::scope::Scope;
+use console_data::store::{Stores, uid_of};
 use console_toolkit::command::{Bindings, Command};
 use object::ObjectPart as _;
 
@@ -349,7 +349,7 @@ fn ready_nodes(stores: &Stores) -> usize {
 /// Returns the pods of a Deployment, through its ReplicaSets.
 fn pods_of<'a>(
     stores: &'a Stores,
-    deployment: &crate::resource::Uid,
+    deployment: &console_data::resource::Uid,
 ) -> impl Iterator<Item = &'a Pod> + use<'a> {
     let sets = stores.replica_sets().owned_by(deployment).filter_map(uid_of);
     sets.flat_map(|set| stores.pods().owned_by(&set).collect::<Vec<_>>())

@@ -14,9 +14,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::archive::{self, Progress};
 use super::local;
-use crate::action::error_text;
-use crate::decoded::JsonObject;
 use crate::effect::Outbox;
+use console_data::action::error_text;
+use console_data::decoded::JsonObject;
 use console_toolkit::text::generated;
 
 /// Size of a chunk in bytes, and maximum number of queued chunks.

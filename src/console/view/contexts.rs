@@ -9,11 +9,11 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::outage::end_of;
-use crate::clusters::Freshness;
-use crate::context::Context;
 use crate::model::Model;
 use crate::screen::Screen;
 use crate::screen::table::State;
+use console_data::clusters::Freshness;
+use console_data::context::Context;
 use console_toolkit::command::Command;
 use console_toolkit::text::clean;
 

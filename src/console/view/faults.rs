@@ -8,8 +8,8 @@ use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use crate::context::Context;
-use crate::rows::fault::{ends_at, is_active};
+use console_data::context::Context;
+use console_data::rows::fault::{ends_at, is_active};
 use console_toolkit::text::{age, clean, fit, seconds_until};
 use object::fault::Fault;
 

@@ -7,13 +7,13 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
-use crate::clusters::Freshness;
-use crate::context::Context;
 use crate::model::Model;
-use crate::resource::ResourceKey;
-use crate::rows::node;
 use crate::screen::table::Table;
 use crate::screen::{Screen, View};
+use console_data::clusters::Freshness;
+use console_data::context::Context;
+use console_data::resource::ResourceKey;
+use console_data::rows::node;
 use console_toolkit::health::Health;
 use console_toolkit::text::{clean, fit, grouped};
 

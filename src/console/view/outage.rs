@@ -8,10 +8,10 @@ use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use crate::clusters::ConnectionState;
-use crate::context::Context;
-use crate::links::Outage;
 use crate::model::Model;
+use console_data::clusters::ConnectionState;
+use console_data::context::Context;
+use console_data::links::Outage;
 use console_toolkit::command::Command;
 use console_toolkit::text::{age, clean, seconds_until, tail};
 

@@ -8,11 +8,11 @@ use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph, Wrap};
 
-use crate::context::{Context, ScreenId};
 use crate::model::Model;
 use crate::screen::{LiveScope, Screen, View};
 use crate::terminal::contained;
-use crate::workloads::{self, Workload};
+use console_data::context::{Context, ScreenId};
+use console_data::workloads::{self, Workload};
 use console_toolkit::command::Command;
 use console_toolkit::text::{clean, fit};
 

@@ -7,8 +7,8 @@ use ratatui::style::Modifier;
 use ratatui::text::Line;
 use unicode_width::UnicodeWidthStr;
 
-use crate::context::Context;
-use crate::point_in_time::{PointInTime, WayBack};
+use console_data::context::Context;
+use console_data::point_in_time::{PointInTime, WayBack};
 use console_toolkit::command::Command;
 use console_toolkit::text::{fit, pad};
 

@@ -7,9 +7,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::context::Context;
 use crate::model::Model;
 use crate::model::tabs::TabTitle;
+use console_data::context::Context;
 use console_toolkit::text::{clean, fit, tail};
 
 /// Maximum width of a title, and minimum width at which it is useful.

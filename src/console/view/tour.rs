@@ -6,9 +6,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
-use crate::context::Context;
 use crate::model::Model;
 use crate::tour::{TourStep, TourText};
+use console_data::context::Context;
 use console_toolkit::text::{clean, fit};
 
 /// On lower screens the panel is a line or two, without a frame.

@@ -3,9 +3,9 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
-use podium::console::message::Message;
 use podium::console::model::Job;
-use podium::console::store::{Change, Delta};
+use podium::console_data::message::Message;
+use podium::console_data::store::{Change, Delta};
 use serde_json::json;
 
 use super::test_console::{TestConsole, ago, cluster, deployment, event, node, objects, pod};
@@ -209,7 +209,7 @@ fn the_journal_is_read_and_saved_per_cluster_con_17() {
     let Some(Job::Act(action)) = jobs.into_iter().find(|job| matches!(job, Job::Act(_))) else {
         panic!("it acts")
     };
-    let outcome = podium::console::action::Outcome { action: *action, error: None, after: None };
+    let outcome = podium::console_data::action::Outcome { action: *action, error: None, after: None };
     let jobs = stage.send(Message::ActionEnded(Box::new(outcome)));
     assert_eq!(saved_lines(&jobs).len(), 1, "{jobs:?}");
     assert!(saved_lines(&jobs)[0].1.ends_with('\n'));

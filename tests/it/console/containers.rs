@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
-use podium::console::builtin_kinds;
-use podium::console::catalogue::Catalogue;
-use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::screen::LiveScope;
 use podium::console::screen::yaml::YamlData;
-use podium::console::server_table::ServerTable;
-use podium::console::store::{Change, Delta, PodUsages, ResourceUsage};
-use podium::console::thresholds::{Threshold, Thresholds};
+use podium::console_data::builtin_kinds;
+use podium::console_data::catalogue::Catalogue;
+use podium::console_data::message::{Data, Message};
+use podium::console_data::server_table::ServerTable;
+use podium::console_data::store::{Change, Delta, PodUsages, ResourceUsage};
+use podium::console_data::thresholds::{Threshold, Thresholds};
 use serde_json::json;
 
 use super::test_console::{TestConsole, ago, cluster, kind, objects, pod};
@@ -223,7 +223,7 @@ fn a_pod_opens_to_its_containers_con_16() {
 
 /// A server with CronJobs and Secrets, and one of the kind in its table.
 fn open(word: &str, read_only: bool) -> TestConsole {
-    let mut stage = TestConsole::with(120, 36, podium::console::scope::Scope::All, read_only);
+    let mut stage = TestConsole::with(120, 36, podium::console_data::scope::Scope::All, read_only);
     stage.feed(cluster());
     let mut kinds = builtin_kinds::kinds();
     kinds.push(kind("batch", "v1", "CronJob", &[]));

@@ -1,18 +1,18 @@
 //! The controllers of the control plane: their table, the screen of one, and the requests of pausing and stepping.
 
 use jiff::SignedDuration;
-use podium::console::builtin_kinds;
-use podium::console::catalogue::Catalogue;
 use podium::console::linear::{Reader, Speech};
-use podium::console::links::{Link, UnavailableReason};
-use podium::console::message::{Data, Message};
 use podium::console::model::Job;
-use podium::console::resource::{Kind, KindFacts, ResourceKey};
-use podium::console::scope::Scope;
 use podium::console::screen::controller::ControllerData;
 use podium::console::screen::controller::response::ControllerResponse;
-use podium::console::server_table::ServerTable;
-use podium::console::store::{Change, Delta};
+use podium::console_data::builtin_kinds;
+use podium::console_data::catalogue::Catalogue;
+use podium::console_data::links::{Link, UnavailableReason};
+use podium::console_data::message::{Data, Message};
+use podium::console_data::resource::{Kind, KindFacts, ResourceKey};
+use podium::console_data::scope::Scope;
+use podium::console_data::server_table::ServerTable;
+use podium::console_data::store::{Change, Delta};
 use podium::object::fault::Fault;
 use serde_json::{Value, json};
 
@@ -121,7 +121,7 @@ fn every_controller_with_its_queue_its_latencies_and_its_errors_con_19() {
         let jobs = stage.press(": \"xc\" enter");
         assert!(
             jobs.iter().any(
-                |job| matches!(job, Job::Watch(kind, None, podium::console::server_table::Include::Object)
+                |job| matches!(job, Job::Watch(kind, None, podium::console_data::server_table::Include::Object)
                 if kind.resource == controllers().resource)
             ),
             "the server is asked for whole objects"

@@ -5,9 +5,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use podium::base::clock::Clock;
-use podium::console::catalogue::Catalogue;
-use podium::console::feed::{Feed, retry_policy};
-use podium::console::message::Message;
+use podium::console_data::catalogue::Catalogue;
+use podium::console_data::feed::{Feed, retry_policy};
+use podium::console_data::message::Message;
 use podium::testing::Cluster;
 use serde_json::json;
 use tokio::sync::mpsc;

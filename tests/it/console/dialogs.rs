@@ -1,9 +1,9 @@
 //! Dialogs: keys typed into them have no effect outside, and invalid input is requested again.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use podium::console::message::Message;
 use podium::console::model::Job;
-use podium::console::store::{Change, Delta};
+use podium::console_data::message::Message;
+use podium::console_data::store::{Change, Delta};
 use serde_json::{Value, json};
 
 use super::test_console::{TestConsole, cluster, deployment, objects};
@@ -204,7 +204,7 @@ fn no_screen_restarts_a_paused_deployment_and_all_restarts_write_the_same_annota
     }
     let stamp = |jobs: &[Job]| match jobs {
         [Job::Act(action)] => match &action.mutation {
-            podium::console::action::Mutation::Patch { body, .. } => body.clone(),
+            podium::console_data::action::Mutation::Patch { body, .. } => body.clone(),
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),

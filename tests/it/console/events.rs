@@ -1,7 +1,7 @@
 //! The events screen: readable at every width, grouped, still while it is paused, newest first (CON-7).
 
 use k8s_openapi::api::core::v1::Event;
-use podium::console::store::{Change, Delta};
+use podium::console_data::store::{Change, Delta};
 use serde_json::Value;
 
 use super::shows;

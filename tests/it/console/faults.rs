@@ -1,15 +1,15 @@
 //! Faults and fenced nodes: shown in all screens, healed and taken back from the console.
 
 use jiff::SignedDuration;
-use podium::console::action::{Mutation, Outcome};
-use podium::console::builtin_kinds;
-use podium::console::catalogue::Catalogue;
-use podium::console::context::ScreenId;
 use podium::console::effect::{Outbox, Runner};
-use podium::console::message::Message;
 use podium::console::model::Job;
-use podium::console::scope::Scope;
-use podium::console::store::{Change, Delta};
+use podium::console_data::action::{Mutation, Outcome};
+use podium::console_data::builtin_kinds;
+use podium::console_data::catalogue::Catalogue;
+use podium::console_data::context::ScreenId;
+use podium::console_data::message::Message;
+use podium::console_data::scope::Scope;
+use podium::console_data::store::{Change, Delta};
 use podium::object::fault::Fault;
 use podium::object::node_fence::NodeFence;
 use serde_json::{Value, json};
@@ -27,12 +27,12 @@ fn stage(width: u16, height: u16, read_only: bool) -> TestConsole {
     for name in ["Fault", "SchedulingVerdict"] {
         kinds.push(kind("podium.dev", "v1alpha1", name, &[]));
     }
-    let fences = podium::console::resource::KindFacts {
-        resource: podium::console::resource::ResourceKey::of::<NodeFence>(),
+    let fences = podium::console_data::resource::KindFacts {
+        resource: podium::console_data::resource::ResourceKey::of::<NodeFence>(),
         namespaced: false,
         ..(*kind("podium.dev", "v1alpha1", "NodeFence", &[])).clone()
     };
-    kinds.push(podium::console::resource::Kind::new(fences));
+    kinds.push(podium::console_data::resource::Kind::new(fences));
     stage.send(Message::Catalogue(Catalogue::of(kinds)));
     stage
 }
@@ -249,8 +249,11 @@ async fn faults_are_healed_and_nodes_fenced_over_the_api_safe_5_fault_1() {
     assert_eq!(outcome.error, None);
     assert!(faults.get_opt("slow").await.expect("an answer").is_none(), "it is healed");
     let again = outcome.action.inverse.clone().expect("a way back");
-    let out =
-        Outbox::new(client.clone(), sender, ScreenId::new(7, podium::console::resource::ClusterId::HOME));
+    let out = Outbox::new(
+        client.clone(),
+        sender,
+        ScreenId::new(7, podium::console_data::resource::ClusterId::HOME),
+    );
     out.act(*again).await.expect("broken again");
     let recreated = faults.get("slow").await.expect("there again");
     assert_eq!(recreated.spec.latency.map(|latency| latency.delay), Some("50ms".to_owned()));

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use podium::console::builtin_kinds;
 use podium::console::effect::ForwardRequest;
-use podium::console::message::{Data, Message};
 use podium::console::model::Job;
-use podium::console::resource::ObjectRef;
 use podium::console::screen::forwards::ForwardsData;
 use podium::console::screen::forwards::forwarder::{self, Order, Report, State};
-use podium::console::store::{Change, Delta};
+use podium::console_data::builtin_kinds;
+use podium::console_data::message::{Data, Message};
+use podium::console_data::resource::ObjectRef;
+use podium::console_data::store::{Change, Delta};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
@@ -94,7 +94,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     tell(&mut stage, 3, State::Failed("the pod is gone".to_owned()));
     shows(&stage.screen(), &["no port is forwarded", "✖ port-forward: the pod is gone"]);
     assert!(stage.model.dialog.is_none());
-    let mut looking = TestConsole::with(120, 36, podium::console::scope::Scope::All, true);
+    let mut looking = TestConsole::with(120, 36, podium::console_data::scope::Scope::All, true);
     looking.feed(cluster());
     looking.press("p F");
     assert!(looking.model.dialog.is_none());

@@ -2,19 +2,19 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Node;
-use podium::console::action::{Mutation, Outcome};
-use podium::console::builtin_kinds;
-use podium::console::changes::merge;
-use podium::console::context::ScreenId;
 use podium::console::effect::Outbox;
-use podium::console::journal::{Journal, UndoPreview, preview_undo};
-use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::operations::scale;
-use podium::console::resource::{ClusterId, ObjectRef};
 use podium::console::screen::edit;
 use podium::console::screen::journal::JournalData;
-use podium::console::store::{Change, Delta};
+use podium::console_data::action::{Mutation, Outcome};
+use podium::console_data::builtin_kinds;
+use podium::console_data::changes::merge;
+use podium::console_data::context::ScreenId;
+use podium::console_data::journal::{Journal, UndoPreview, preview_undo};
+use podium::console_data::message::{Data, Message};
+use podium::console_data::resource::{ClusterId, ObjectRef};
+use podium::console_data::store::{Change, Delta};
 use serde_json::{Value, json};
 
 use super::heavy_screens::revision;
@@ -208,7 +208,7 @@ fn an_edit_is_taken_back_without_touching_what_others_did_since_con_15() {
     let base = json!({ "metadata": { "name": "web", "resourceVersion": "7" },
         "spec": { "replicas": 3, "paused": true } });
     let typed = json!({ "metadata": { "name": "web" }, "spec": { "replicas": 5 } });
-    let target = podium::console::resource::ObjectRef {
+    let target = podium::console_data::resource::ObjectRef {
         kind: builtin_kinds::kind::<Deployment>(),
         namespace: Some("default".to_owned()),
         name: "web".to_owned(),

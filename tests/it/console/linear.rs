@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use podium::console::linear::{Reader, Speech};
-use podium::console::message::Message;
-use podium::console::store::{Change, Delta, PodUsages, ResourceUsage};
+use podium::console_data::message::Message;
+use podium::console_data::store::{Change, Delta, PodUsages, ResourceUsage};
 use podium::console_toolkit::toast::Toast;
 
 use super::test_console::{TestConsole, cluster, objects, pod};

@@ -7,12 +7,12 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::base::clock::Clock;
-use podium::console::builtin_kinds;
-use podium::console::feed::{Feed, retry_policy};
-use podium::console::links::{Link, UnavailableReason};
-use podium::console::message::Message;
-use podium::console::resource::ResourceKey;
-use podium::console::store::{Change, Delta};
+use podium::console_data::builtin_kinds;
+use podium::console_data::feed::{Feed, retry_policy};
+use podium::console_data::links::{Link, UnavailableReason};
+use podium::console_data::message::Message;
+use podium::console_data::resource::ResourceKey;
+use podium::console_data::store::{Change, Delta};
 use serde_json::json;
 use tokio::sync::mpsc;
 

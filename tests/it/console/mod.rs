@@ -28,11 +28,11 @@ mod test_console;
 mod whole_window;
 
 use k8s_openapi::api::core::v1::Pod;
-use podium::console::action::Outcome;
-use podium::console::message::Message;
 use podium::console::model::Job;
-use podium::console::scope::Scope;
-use podium::console::store::{Change, Delta};
+use podium::console_data::action::Outcome;
+use podium::console_data::message::Message;
+use podium::console_data::scope::Scope;
+use podium::console_data::store::{Change, Delta};
 use podium::console_toolkit::toast::Toast;
 use serde_json::json;
 use test_console::{TestConsole, cluster, objects, pod};

@@ -1,11 +1,11 @@
 //! Nodes are added, removed, labelled and tainted from the console (NODE-6).
 
-use podium::console::action::Mutation;
-use podium::console::builtin_kinds;
-use podium::console::catalogue::Catalogue;
-use podium::console::message::Message;
 use podium::console::model::Job;
-use podium::console::scope::Scope;
+use podium::console_data::action::Mutation;
+use podium::console_data::builtin_kinds;
+use podium::console_data::catalogue::Catalogue;
+use podium::console_data::message::Message;
+use podium::console_data::scope::Scope;
 use serde_json::{Value, json};
 
 use super::acted;

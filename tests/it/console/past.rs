@@ -6,11 +6,11 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet}
 use k8s_openapi::api::batch::v1::{CronJob, Job as BatchJob};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Node, Pod, ReplicationController};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use podium::console::catalogue::{self, Catalogue};
 use podium::console::effect::Runner;
-use podium::console::message::Message;
 use podium::console::model::Job;
-use podium::console::store::{Change, Delta};
+use podium::console_data::catalogue::{self, Catalogue};
+use podium::console_data::message::Message;
+use podium::console_data::store::{Change, Delta};
 use podium::testing::Cluster;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ impl ClusterConsole {
 
 async fn all<K>(client: &kube::Client) -> Delta
 where
-    K: kube::Resource<DynamicType = ()> + podium::console::store::Object + DeserializeOwned + Clone,
+    K: kube::Resource<DynamicType = ()> + podium::console_data::store::Object + DeserializeOwned + Clone,
 {
     let list = Api::<K>::all(client.clone()).list(&ListParams::default()).await.expect("a list");
     Delta::of(vec![Change::Reset(list.items.into_iter().map(Arc::new).collect())])
@@ -242,10 +242,11 @@ async fn whole_table<K: kube::Resource<DynamicType = ()>>(client: &kube::Client,
         .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
         .body(Vec::new())
         .expect("a request");
-    let table: podium::console::server_table::ServerTable = client.request(request).await.expect("a table");
+    let table: podium::console_data::server_table::ServerTable =
+        client.request(request).await.expect("a table");
     let table = table.as_table();
     let rows = table.rows.into_iter().map(Arc::new).collect();
-    let key = podium::console::resource::ResourceKey::of::<K>();
+    let key = podium::console_data::resource::ResourceKey::of::<K>();
     Delta::of_table(key, Some(table.column_definitions), vec![Change::Reset(rows)])
 }
 
@@ -313,9 +314,9 @@ async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
     let live = show.press("esc", "alone").await;
     assert!(!live.contains("THE PAST") && live.contains("Suspended"), "{live}");
     // A forbidden kind is not requested, and that is reported.
-    let refused = podium::console::links::UnavailableReason::NotAllowed("no".to_owned());
-    let key = podium::console::resource::ResourceKey::of::<CronJob>();
-    show.stage.send(Message::Link(podium::console::links::Link::Refused(key, refused)));
+    let refused = podium::console_data::links::UnavailableReason::NotAllowed("no".to_owned());
+    let key = podium::console_data::resource::ResourceKey::of::<CronJob>();
+    show.stage.send(Message::Link(podium::console_data::links::Link::Refused(key, refused)));
     let then = show.press(": \"at_-90s\" enter", "THE PAST").await;
     assert!(then.contains("○ CronJobs not allowed") && then.contains("2/2"), "{then}");
     assert!(!then.contains("nightly"), "{then}");
@@ -405,9 +406,9 @@ async fn kinds_that_are_forbidden_now_are_forbidden_in_the_past_too_con_19() {
     let mut show = ClusterConsole::begin(120, 36).await;
     show.pass(60).await;
     show.process_messages().await;
-    let refused = podium::console::links::UnavailableReason::NotAllowed("no".to_owned());
-    let events = podium::console::resource::ResourceKey::of::<Event>();
-    show.stage.send(Message::Link(podium::console::links::Link::Refused(events, refused)));
+    let refused = podium::console_data::links::UnavailableReason::NotAllowed("no".to_owned());
+    let events = podium::console_data::resource::ResourceKey::of::<Event>();
+    show.stage.send(Message::Link(podium::console_data::links::Link::Refused(events, refused)));
     let then = show.press("<", "THE PAST").await;
     let below = then.lines().skip_while(|line| !line.contains(" Events ")).nth(1).expect("its part");
     assert!(below.contains("not allowed"), "{then}");
@@ -459,10 +460,10 @@ async fn server_table(show: &ClusterConsole) -> Delta {
         .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
         .body(Vec::new())
         .expect("a request");
-    let table: podium::console::server_table::ServerTable =
+    let table: podium::console_data::server_table::ServerTable =
         show.cluster.client().request(request).await.expect("a table");
     let table = table.as_table();
-    let key = podium::console::resource::ResourceKey::of::<ConfigMap>();
+    let key = podium::console_data::resource::ResourceKey::of::<ConfigMap>();
     let rows = table.rows.into_iter().map(Arc::new).collect();
     Delta::of_table(key, Some(table.column_definitions), vec![Change::Reset(rows)])
 }
@@ -512,7 +513,7 @@ fn other_servers_say_that_they_tell_nothing_of_the_past_con_19() {
     let other = || {
         let mut stage = TestConsole::new(100, 30);
         stage.feed(shop());
-        stage.send(Message::Catalogue(Catalogue::of(podium::console::builtin_kinds::kinds())));
+        stage.send(Message::Catalogue(Catalogue::of(podium::console_data::builtin_kinds::kinds())));
         stage
     };
     for keys in ["p <", ": \"wk\" enter <", "p {", "p : \"at_-5m\" enter", "p y @ \"-5m\" enter", "d V"] {

@@ -2,11 +2,11 @@
 //! other clusters.
 
 use k8s_openapi::api::core::v1::{Event, Pod};
-use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::screen::pending::PendingData;
 use podium::console::screen::pending::verdict::VerdictResponse;
-use podium::console::store::{Change, Delta};
+use podium::console_data::message::{Data, Message};
+use podium::console_data::store::{Change, Delta};
 use serde_json::{Value, json};
 
 use super::shows;

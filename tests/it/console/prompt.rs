@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use podium::console::builtin_kinds;
-use podium::console::catalogue::Catalogue;
-use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::operations::drain::Progress;
-use podium::console::scope::Scope;
 use podium::console::screen::LiveScope;
-use podium::console::server_table::ServerTable;
-use podium::console::store::{Change, Delta, ResourceUsage};
+use podium::console_data::builtin_kinds;
+use podium::console_data::catalogue::Catalogue;
+use podium::console_data::message::{Data, Message};
+use podium::console_data::scope::Scope;
+use podium::console_data::server_table::ServerTable;
+use podium::console_data::store::{Change, Delta, ResourceUsage};
 use serde_json::json;
 
 use super::test_console::{TestConsole, cluster, kind};

@@ -2,9 +2,9 @@
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use k8s_openapi::api::core::v1::Pod;
-use podium::console::message::Message;
 use podium::console::model::Job;
-use podium::console::store::{Change, Delta};
+use podium::console_data::message::Message;
+use podium::console_data::store::{Change, Delta};
 use serde_json::json;
 
 use super::shows;

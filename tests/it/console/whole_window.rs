@@ -2,9 +2,9 @@
 //! mode.
 
 use podium::console::console_state::ConsoleState;
-use podium::console::message::Message;
 use podium::console::model::Job;
-use podium::console::scope::Scope;
+use podium::console_data::message::Message;
+use podium::console_data::scope::Scope;
 use podium::console_toolkit::command::{Command, CommandImpact, TABLE};
 use podium::console_toolkit::toast::Toast;
 

@@ -2,11 +2,11 @@
 
 use base::did_you_mean::nearest;
 
-use crate::clusters::ConnectionState;
-use crate::contexts::ContextEntry;
 use crate::effect::Effect;
 use crate::model::Model;
-use crate::resource::{ClusterId, Kind};
+use console_data::clusters::ConnectionState;
+use console_data::contexts::ContextEntry;
+use console_data::resource::{ClusterId, Kind};
 
 /// Parses the contexts after a kind: the names after each `@`, up to the filter.
 pub(super) fn named(arguments: &[&str], model: &Model) -> Result<Vec<String>, String> {

@@ -2,7 +2,7 @@
 
 use crate::effect::{Effect, FilesRoute, Route};
 use crate::model::Model;
-use crate::read_only;
+use console_data::read_only;
 use console_toolkit::text::typed_path;
 
 /// Opens `:dir` and `:apply`; the path is the whole rest of the line, because file names may contain spaces.

@@ -11,19 +11,19 @@ use k8s_openapi::api::core::v1::Namespace;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-use crate::context::ScreenId;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, PaneContent, Route, SplitDirection, TableRoute};
 use crate::model::Model;
 use crate::operations::add_node::{self, NewNode};
 use crate::operations::{controller, node_shell, snapshot};
-use crate::point_in_time::TimeTravel;
-use crate::read_only;
-use crate::scope::Scope;
 use crate::screen::View;
-use crate::screen_dumps;
-use crate::workloads;
 use base::did_you_mean::nearest;
+use console_data::context::ScreenId;
+use console_data::point_in_time::TimeTravel;
+use console_data::read_only;
+use console_data::scope::Scope;
+use console_data::screen_dumps;
+use console_data::workloads;
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS, TABLE};
 
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {

@@ -1,17 +1,17 @@
 //! `:COMMAND` on the selection, and `:COMMAND NAME` on an object of the command's kind.
 
-use crate::builtin_kinds;
 use crate::command_availability;
 use crate::effect::Effect;
-use crate::kind_view;
 use crate::model::Model;
 use crate::operations;
-use crate::read_only;
-use crate::resource::{Kind, ObjectRef};
-use crate::scope::Scope;
 use crate::screen::View;
 use crate::screen::object_commands;
-use crate::store::{Identity, Store};
+use console_data::builtin_kinds;
+use console_data::kind_view;
+use console_data::read_only;
+use console_data::resource::{Kind, ObjectRef};
+use console_data::scope::Scope;
+use console_data::store::{Identity, Store};
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext};
 use console_toolkit::text::counted;
 

@@ -3,10 +3,10 @@
 use super::contexts;
 use crate::effect::{Effect, TableRoute};
 use crate::model::Model;
-use crate::query::Query;
-use crate::resource::Kind;
-use crate::scope::Scope;
 use base::did_you_mean::nearest;
+use console_data::query::Query;
+use console_data::resource::Kind;
+use console_data::scope::Scope;
 
 /// Opens a table of the kind with these arguments.
 pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {

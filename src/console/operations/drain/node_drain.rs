@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::resource::Uid;
+use console_data::resource::Uid;
 
 /// Pause between two tries while a budget blocks; the same as kubectl's.
 pub(crate) const RETRY: SignedDuration = SignedDuration::from_secs(5);

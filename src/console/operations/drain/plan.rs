@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::budget::{BudgetDecision, BudgetTracker};
-use crate::resource::Uid;
+use console_data::resource::Uid;
 
 /// The options of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]

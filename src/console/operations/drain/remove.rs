@@ -7,11 +7,11 @@ use kube::api::PropagationPolicy;
 
 use super::budget::BudgetTracker;
 use super::plan::{Options, PodDeleteStatus, plan};
-use crate::context::Context;
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect};
 use crate::operations::delete;
-use crate::resource::ObjectRef;
+use console_data::context::Context;
+use console_data::resource::ObjectRef;
 
 /// Creates the dialog. The user must type the nodes' name, and undrained nodes are listed.
 pub(crate) fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::builtin_kinds;
-use crate::context::Context;
 use crate::dialog::{Choice, Field, FieldId, Fields, Note, Number, Switch, Text};
 use crate::effect::{Dialog, Effect};
+use console_data::builtin_kinds;
+use console_data::context::Context;
 use console_toolkit::text::clean;
 use object::fault::{
     DISK_FAILURES, Fault, FaultDisk, FaultImage, FaultLatency, FaultLoss, FaultRate, FaultRefuse, FaultSkew,

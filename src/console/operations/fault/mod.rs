@@ -4,10 +4,10 @@ mod form;
 
 use serde_json::{Value, json};
 
-use crate::action::{Action, Mutation};
-use crate::changes::editable;
 use crate::effect::Effect;
-use crate::resource::{Kind, ObjectRef};
+use console_data::action::{Action, Mutation};
+use console_data::changes::editable;
+use console_data::resource::{Kind, ObjectRef};
 use console_toolkit::toast::Toast;
 use object::fault::FaultSpec;
 
@@ -122,7 +122,7 @@ mod tests {
         let long = free_name(&cut, |_| false);
         assert_eq!(long.len(), LONGEST_NAME);
         assert!(free_name(&cut, |name| name == long).ends_with("x-2"));
-        let kind = crate::builtin_kinds::kind::<object::fault::Fault>();
+        let kind = console_data::builtin_kinds::kind::<object::fault::Fault>();
         let action = create(&kind, &off, |_| false);
         assert_eq!(action.title, "break Fault poweroff-node-node-1");
         assert!(action.inverse.is_some(), "it can be taken back");

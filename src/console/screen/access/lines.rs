@@ -5,8 +5,8 @@ use k8s_openapi::api::authorization::v1::SubjectAccessReviewStatus;
 use ratatui::style::{Modifier, Style};
 
 use super::{Access, Lines, WhoCanResult};
-use crate::access::Attributes;
-use crate::context::Context;
+use console_data::access::Attributes;
+use console_data::context::Context;
 
 pub(super) fn lines(
     screen: &Access,

@@ -5,9 +5,9 @@ use ratatui::style::Style;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Access, Lines};
-use crate::access::namespace_of;
-use crate::access::self_rules::Row;
-use crate::context::Context;
+use console_data::access::namespace_of;
+use console_data::access::self_rules::Row;
+use console_data::context::Context;
 use console_toolkit::text::{clean, pad, wrapped};
 
 /// Minimum width, in columns, for resources, names and verbs side by side.

@@ -8,11 +8,11 @@ use k8s_openapi::api::authorization::v1::{
 use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 
-use crate::access::Attributes;
-use crate::access::self_rules::SelfRules;
-use crate::access::who_can::{PartialList, Policy};
-use crate::action::error_text;
-use crate::decoded::{JsonObject, api_of};
+use console_data::access::Attributes;
+use console_data::access::self_rules::SelfRules;
+use console_data::access::who_can::{PartialList, Policy};
+use console_data::action::error_text;
+use console_data::decoded::{JsonObject, api_of};
 use object::TypedKind;
 
 /// Timeout of one request.
@@ -222,7 +222,7 @@ mod tests {
     #[tokio::test]
     async fn the_reviews_ask_what_was_meant_con_16() {
         // A review passes in read-only mode: it changes nothing.
-        let client = crate::read_only::client(server(|path, _, body| match path {
+        let client = console_data::read_only::client(server(|path, _, body| match path {
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" => {
                 assert_eq!(
                     body["spec"]["resourceAttributes"],

@@ -9,11 +9,11 @@ use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::Containers;
-use crate::container_state::ContainerFacts;
-use crate::context::Context;
-use crate::pod_status;
-use crate::rows::usage::format_bytes;
-use crate::thresholds::{Load, Resource, ThresholdLevel, percent};
+use console_data::container_state::ContainerFacts;
+use console_data::context::Context;
+use console_data::pod_status;
+use console_data::rows::usage::format_bytes;
+use console_data::thresholds::{Load, Resource, ThresholdLevel, percent};
 use console_toolkit::text::{clean, fit, pad};
 
 /// Width of the state column.

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::action::error_text;
 use crate::effect::Outbox;
 use crate::operations::controller::ABSENT;
-use crate::resource::ObjectRef;
-use crate::rows::controller::{ControllerStatus, PLURAL};
+use console_data::action::error_text;
+use console_data::resource::ObjectRef;
+use console_data::rows::controller::{ControllerStatus, PLURAL};
 
 /// The result of a request for a controller's status.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Controller, ListSection, Row};
-use crate::context::Context;
-use crate::rows::controller::{
+use console_data::context::Context;
+use console_data::rows::controller::{
     ControllerStatus, KeyStatus, Quantiles, QueueStatus, format_micros, pausing, remaining,
 };
 use console_toolkit::text::{clean, fit, grouped, pad, wrapped};

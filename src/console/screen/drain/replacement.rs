@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::operations::drain::Row;
-use crate::pod_status;
-use crate::resource::Uid;
+use console_data::pod_status;
+use console_data::resource::Uid;
 
 /// A pod that replaces an evicted one.
 #[derive(Clone, Debug, PartialEq, Eq)]

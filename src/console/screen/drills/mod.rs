@@ -23,9 +23,9 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use super::View;
-use crate::context::Context;
 use crate::effect::{Dialog, Effect, Outbox};
-use crate::message::ScreenMessage;
+use console_data::context::Context;
+use console_data::message::ScreenMessage;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, wrapped};
 use console_toolkit::toast::Toast;
@@ -289,7 +289,7 @@ impl Drills {
         }
     }
 
-    fn handle_data(&mut self, data: crate::message::Data) -> Vec<Effect> {
+    fn handle_data(&mut self, data: console_data::message::Data) -> Vec<Effect> {
         let data = match data.take() {
             Some(DrillsMessage::Seen(data)) => data,
             Some(DrillsMessage::Begin(name)) => {

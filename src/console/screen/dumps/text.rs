@@ -6,11 +6,11 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::context::Context;
 use crate::effect::Effect;
-use crate::message::{FileEdited, ScreenMessage};
 use crate::screen::View;
-use crate::screen_dumps;
+use console_data::context::Context;
+use console_data::message::{FileEdited, ScreenMessage};
+use console_data::screen_dumps;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, grouped};
 use console_toolkit::widget::text_pane::TextPane;

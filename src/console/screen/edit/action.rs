@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::action::{Action, Mutation, PatchKind};
-use crate::changes::{editable, merge};
-use crate::resource::ObjectRef;
+use console_data::action::{Action, Mutation, PatchKind};
+use console_data::changes::{editable, merge};
+use console_data::resource::ObjectRef;
 use console_toolkit::text::{clean, fit};
 
 /// Replaces the object by `typed`, based on the version `base`. The inverse resets only the changed fields, so that

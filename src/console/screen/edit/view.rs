@@ -9,8 +9,8 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Conflict, DryRunResult, Edit, EditStage};
-use crate::changes::merge::{Change, plain};
-use crate::context::Context;
+use console_data::changes::merge::{Change, plain};
+use console_data::context::Context;
 use console_toolkit::command::Command;
 use console_toolkit::difference::{self, LineChange};
 use console_toolkit::text::{clean, fit};
@@ -108,7 +108,7 @@ fn offer(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         })
         .collect();
     lines.push(Line::default());
-    let before = yaml_text::write(&crate::changes::editable::strip(&draft.base));
+    let before = yaml_text::write(&console_data::changes::editable::strip(&draft.base));
     lines.extend(difference(theme, &before, &draft.text));
     scrolled(edit, frame, area, lines);
 }

@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use regex::Regex;
 
 use super::chain::{Chain, Countdown, Link, Warning};
-use crate::pod_status;
-use crate::resource::{ObjectRef, Uid};
-use crate::store::StoredObject;
+use console_data::pod_status;
+use console_data::resource::{ObjectRef, Uid};
+use console_data::store::StoredObject;
 use console_toolkit::text::{counted, without_amounts};
 
 /// Maximum number of examined pods; the others are counted.

@@ -6,12 +6,12 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 
 use super::logs::{LOGS, LogKey};
-use crate::container_state::{self, ContainerFacts};
-use crate::context::Context;
-use crate::pod_status;
-use crate::related;
-use crate::resource::{ObjectRef, Uid};
-use crate::rows::{event, node, workload};
+use console_data::container_state::{self, ContainerFacts};
+use console_data::context::Context;
+use console_data::pod_status;
+use console_data::related;
+use console_data::resource::{ObjectRef, Uid};
+use console_data::rows::{event, node, workload};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::health::Health;
 use object::conditions;

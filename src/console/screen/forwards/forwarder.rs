@@ -19,9 +19,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::action::error_text;
-use crate::decoded::{JsonObject, api_of};
 use crate::effect::ForwardRequest;
+use console_data::action::error_text;
+use console_data::decoded::{JsonObject, api_of};
 use object::Kind;
 use object::pod::is_ready;
 

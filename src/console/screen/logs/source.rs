@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::container_runs::{Job, jobs};
 use super::selection::{LogSelection, LogStart, Pods};
 use super::stream::read_run;
-use crate::decoded::{api_of, watch};
+use console_data::decoded::{api_of, watch};
 use console_toolkit::log_line::LogLine;
 use object::Kind;
 

@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 
 use super::container_runs::{ContainerRun, Note, still_runs};
 use super::selection::{LogSelection, LogStart};
-use crate::action::error_text;
-use crate::decoded::JsonObject;
+use console_data::action::error_text;
+use console_data::decoded::JsonObject;
 use console_toolkit::log_line::LogLine;
 
 /// Maximum length of a line in bytes; longer lines are cut.
@@ -231,9 +231,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::decoded::api_of;
     use crate::screen::logs::container_runs::{Job, jobs};
     use crate::screen::logs::selection::{ContainerFilter, Pods};
+    use console_data::decoded::api_of;
 
     #[test]
     fn lines_are_cut_across_chunks_and_never_grow_without_bound() {

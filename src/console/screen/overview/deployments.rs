@@ -11,11 +11,11 @@ use unicode_width::UnicodeWidthStr;
 
 use super::list::{draw_empty, draw_hidden_count, draw_row, framed, uncounted, waiting};
 use super::{Overview, OverviewPanel};
-use crate::context::Context;
-use crate::resource::Uid;
-use crate::rows::cell::natural;
-use crate::rows::workload::deployment_state;
 use crate::screen::rollout::progress::{Progress, ReplicaSetProgress, RolloutView};
+use console_data::context::Context;
+use console_data::resource::Uid;
+use console_data::rows::cell::natural;
+use console_data::rows::workload::deployment_state;
 use console_toolkit::health::Health;
 use console_toolkit::text::{age, clean, pad};
 use console_toolkit::widget::gauge::bar;

@@ -10,8 +10,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::list::{draw_empty, draw_row, framed, uncounted, waiting};
 use super::{Overview, OverviewPanel};
-use crate::context::Context;
-use crate::rows::event;
+use console_data::context::Context;
+use console_data::rows::event;
 use console_toolkit::text::{clean, pad};
 use console_toolkit::widget::spark::spark;
 

@@ -8,9 +8,9 @@ use ratatui::widgets::Block;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Overview, OverviewPanel};
-use crate::context::Context;
-use crate::links::UnavailableReason;
-use crate::resource::ResourceKey;
+use console_data::context::Context;
+use console_data::links::UnavailableReason;
+use console_data::resource::ResourceKey;
 use console_toolkit::text::{clean, fit, grouped};
 
 /// Returns the frame of a list: its title, the filter if any, and a note on the right if it fits.

@@ -9,11 +9,11 @@ use unicode_width::UnicodeWidthStr;
 
 use super::list::{draw_empty, draw_hidden_count, draw_row, framed, uncounted, waiting};
 use super::{Overview, OverviewPanel};
-use crate::context::Context;
-use crate::resource::Uid;
-use crate::rows::cell::natural;
-use crate::rows::node;
-use crate::thresholds::{Load, Resource, ThresholdLevel};
+use console_data::context::Context;
+use console_data::resource::Uid;
+use console_data::rows::cell::natural;
+use console_data::rows::node;
+use console_data::thresholds::{Load, Resource, ThresholdLevel};
 use console_toolkit::health::Health;
 use console_toolkit::text::{clean, pad};
 use console_toolkit::widget::gauge::bar;

@@ -10,15 +10,15 @@ use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::Resource;
 
 use super::{Overview, OverviewPanel};
-use crate::context::Context;
 use crate::effect::{Effect, Route, RowScope, TableRoute};
-use crate::message::Data;
 use crate::navigate;
-use crate::past::{self, HistoryScope, PastView, TimePosition};
-use crate::point_in_time::{PointInTime, TimeSelector, TimeTravel};
-use crate::resource::{Kind, ResourceKey};
-use crate::scope::Scope;
-use crate::store::Stores;
+use console_data::context::Context;
+use console_data::message::Data;
+use console_data::past::{self, HistoryScope, PastView, TimePosition};
+use console_data::point_in_time::{PointInTime, TimeSelector, TimeTravel};
+use console_data::resource::{Kind, ResourceKey};
+use console_data::scope::Scope;
+use console_data::store::Stores;
 use console_toolkit::toast::Toast;
 
 /// The result of a step of time travel.

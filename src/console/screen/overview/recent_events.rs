@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use super::ranked_list::RankedList;
-use crate::resource::Uid;
+use console_data::resource::Uid;
 
 /// The sort key of an event: the last occurrence, newest first; within a second, the last write first.
 pub(super) type Key = (Reverse<Option<Timestamp>>, Reverse<u64>);

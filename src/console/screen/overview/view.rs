@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::list::{uncounted, waiting};
 use super::{Overview, OverviewPanel, deployments, events, nodes};
-use crate::context::Context;
+use console_data::context::Context;
 use console_toolkit::command::Command;
 use console_toolkit::health::Health;
 use console_toolkit::text::grouped;

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::scheduler_event::{Reasons, SchedulerMessage, reasons};
 use super::verdict::VerdictResponse;
-use crate::context::Context;
+use console_data::context::Context;
 use console_toolkit::text::{clean, fit};
 use console_toolkit::widget::gauge;
 

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::verdict::{NodeVerdict, Verdict};
-use crate::rows::node::is_cordoned;
+use console_data::rows::node::is_cordoned;
 
 /// The filter that refuses cordoned nodes.
 const CORDON: &str = "NodeUnschedulable";

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
-use crate::rows::event::{count, last_seen};
+use console_data::rows::event::{count, last_seen};
 
 /// A message of the scheduler, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]

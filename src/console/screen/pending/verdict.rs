@@ -6,8 +6,8 @@ use kube::core::ApiResource;
 use kube::{Api, Client};
 use serde::Deserialize;
 
-use crate::action::error_text;
-use crate::resource::ObjectRef;
+use console_data::action::error_text;
+use console_data::resource::ObjectRef;
 
 const PLURAL: &str = "schedulingverdicts";
 

@@ -21,8 +21,8 @@ use super::groups::{GroupExpansion, Row, RowNesting, reasons};
 use super::scheduler_event::scheduler_message;
 use super::verdict::{Hint, Verdict, VerdictResponse};
 use super::{PendingScreen, event_view};
-use crate::context::Context;
-use crate::related::{events_about, waits_for_a_node};
+use console_data::context::Context;
+use console_data::related::{events_about, waits_for_a_node};
 use console_toolkit::text::{clean, fit, grouped, pad};
 
 pub(super) fn draw(pending: &PendingScreen, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {

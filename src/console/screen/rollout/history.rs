@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use jiff::Timestamp;
 
-use crate::changes::merge::{self, Change, plain};
+use console_data::changes::merge::{self, Change, plain};
 use console_toolkit::difference::{LineChange, difference};
 use console_toolkit::text::fit;
 use manifest::to_yaml;

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::history::{revision_of, without_hash};
 use super::{Objects, Revision, Rollout, RolloutView, template_diff};
-use crate::context::Context;
+use console_data::context::Context;
 use console_toolkit::text::{clean, fit};
 use console_toolkit::yaml_text;
 use manifest::to_yaml;

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use super::cause::{self, Cause};
 use super::history::{images, is_current, revision_of};
 use super::limits::Limits;
-use crate::pod_status;
-use crate::store::StoredObject;
+use console_data::pod_status;
+use console_data::store::StoredObject;
 use console_toolkit::health::Health;
 
 /// One ReplicaSet of the rollout.

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::panels::cell;
 use super::{Progress, ReplicaSetProgress, Rollout, RolloutView, panels, revisions};
-use crate::context::Context;
+use console_data::context::Context;
 use console_toolkit::text::{clean, fit};
 use console_toolkit::widget::gauge;
 

@@ -7,11 +7,11 @@
 use std::collections::HashSet;
 
 use super::Table;
-use crate::context::Context;
-use crate::index::Index;
-use crate::kind_view;
-use crate::resource::Uid;
-use crate::rows::{Row, RowKey};
+use console_data::context::Context;
+use console_data::index::Index;
+use console_data::kind_view;
+use console_data::resource::Uid;
+use console_data::rows::{Row, RowKey};
 
 /// Maximum number of rows that are built at once.
 const AT_ONCE: usize = 512;

@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Event;
 use unicode_width::UnicodeWidthStr;
 
 use super::Table;
-use crate::context::Context;
-use crate::rows::Row;
-use crate::rows::cell::SPARE;
+use console_data::context::Context;
+use console_data::rows::Row;
+use console_data::rows::cell::SPARE;
 
 /// Space between two columns.
 pub(super) const GAP: usize = 2;

@@ -1,16 +1,16 @@
 //! The columns of a table: those of the kind, or the user's choice (CON-16).
 
 use super::Table;
-use crate::context::Context;
 use crate::effect::{Effect, RowScope};
-use crate::extensions::Order;
-use crate::index::Sort;
-use crate::kind_view;
-use crate::rows::cell::ColumnVisibility;
-use crate::rows::custom::Layout;
-use crate::rows::{Cell, Column, Row};
-use crate::scope::Scope;
-use crate::sort_memory::Direction;
+use console_data::context::Context;
+use console_data::extensions::Order;
+use console_data::index::Sort;
+use console_data::kind_view;
+use console_data::rows::cell::ColumnVisibility;
+use console_data::rows::custom::Layout;
+use console_data::rows::{Cell, Column, Row};
+use console_data::scope::Scope;
+use console_data::sort_memory::Direction;
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 

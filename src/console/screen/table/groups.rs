@@ -10,11 +10,11 @@ use compact_str::format_compact;
 use k8s_openapi::api::core::v1::Event;
 
 use super::Table;
-use crate::context::Context;
-use crate::resource::Uid;
-use crate::rows::event::{self, COUNT, MESSAGE};
-use crate::rows::{Cell, Row, RowKey};
-use crate::store::{StoredObject, Stores};
+use console_data::context::Context;
+use console_data::resource::Uid;
+use console_data::rows::event::{self, COUNT, MESSAGE};
+use console_data::rows::{Cell, Row, RowKey};
+use console_data::store::{StoredObject, Stores};
 
 /// The key of a group: namespace, kind and name of the object, type and reason.
 type GroupKey = [Arc<str>; 5];

@@ -5,13 +5,13 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use k8s_openapi::api::core::v1::Event;
 
 use super::Table;
-use crate::context::Context;
 use crate::effect::Effect;
-use crate::index::{Filter, Sort};
-use crate::rows::cell::ColumnVisibility;
-use crate::rows::{Column, Row, RowKey};
 use crate::screen::object_commands;
-use crate::sort_memory::{Direction, SortOrder};
+use console_data::context::Context;
+use console_data::index::{Filter, Sort};
+use console_data::rows::cell::ColumnVisibility;
+use console_data::rows::{Column, Row, RowKey};
+use console_data::sort_memory::{Direction, SortOrder};
 use console_toolkit::command::Command;
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;

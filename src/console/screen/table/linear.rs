@@ -1,13 +1,13 @@
 //! A table as linear mode reads it, row by row.
 
 use super::Table;
-use crate::context::Context;
-use crate::links::UnavailableReason;
-use crate::list::{Line, List, ListCell};
-use crate::rows::cell::ColumnVisibility;
-use crate::rows::{Cell, Column, Row};
-use crate::scope::Scope;
-use crate::sort_memory::Direction;
+use console_data::context::Context;
+use console_data::links::UnavailableReason;
+use console_data::list::{Line, List, ListCell};
+use console_data::rows::cell::ColumnVisibility;
+use console_data::rows::{Cell, Column, Row};
+use console_data::scope::Scope;
+use console_data::sort_memory::Direction;
 use console_toolkit::text::{clean, grouped};
 
 /// Returns the current content of the table.

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::Table;
-use crate::clusters::{ConnectionState, Freshness};
-use crate::context::Context;
 use crate::effect::Effect;
-use crate::kind_view;
-use crate::resource::{ClusterId, Kind, ResourceKey};
-use crate::rows::{Cell, Column, Row, RowKey};
-use crate::store::TouchedObjects;
+use console_data::clusters::{ConnectionState, Freshness};
+use console_data::context::Context;
+use console_data::kind_view;
+use console_data::resource::{ClusterId, Kind, ResourceKey};
+use console_data::rows::{Cell, Column, Row, RowKey};
+use console_data::store::TouchedObjects;
 use console_toolkit::text::{age, clean, seconds_until};
 use console_toolkit::toast::Toast;
 

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use super::Table;
-use crate::clusters::Freshness;
 use crate::command_availability;
-use crate::context::Context;
 use crate::effect::{Dialog, Effect};
-use crate::resource::{ClusterId, Kind, ObjectRef};
-use crate::rows::Row;
 use crate::screen::View;
 use crate::screen::object_commands::{self, MarkScope};
-use crate::workloads::Workload;
+use console_data::clusters::Freshness;
+use console_data::context::Context;
+use console_data::resource::{ClusterId, Kind, ObjectRef};
+use console_data::rows::Row;
+use console_data::workloads::Workload;
 use console_toolkit::command::{Command, CommandImpact};
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;

@@ -8,15 +8,15 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::Table;
-use crate::builtin_kinds;
-use crate::context::Context;
 use crate::effect::{Effect, RowScope};
-use crate::message::Data;
-use crate::past::{self, Gap, HistoryScope, PastView, TimePosition};
-use crate::point_in_time::{PointInTime, TimeTravel, WayBack};
-use crate::resource::Kind;
-use crate::scope::Scope;
-use crate::store::Stores;
+use console_data::builtin_kinds;
+use console_data::context::Context;
+use console_data::message::Data;
+use console_data::past::{self, Gap, HistoryScope, PastView, TimePosition};
+use console_data::point_in_time::{PointInTime, TimeTravel, WayBack};
+use console_data::resource::Kind;
+use console_data::scope::Scope;
+use console_data::store::Stores;
 use console_toolkit::toast::Toast;
 
 /// The result of a step of time travel; only the table knows its content.

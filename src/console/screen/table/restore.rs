@@ -2,13 +2,13 @@
 //! arrives; until then their names are pending.
 
 use super::Table;
-use crate::context::Context;
 use crate::effect::{RowScope, TableRoute};
-use crate::index::{Filter, Sort};
-use crate::resource::{ClusterId, Kind, ObjectRef};
-use crate::rows::Row;
-use crate::saved_tabs::{SavedObject, SavedRelation, SavedScope, SavedView};
-use crate::sort_memory::{Direction, SortOrder};
+use console_data::context::Context;
+use console_data::index::{Filter, Sort};
+use console_data::resource::{ClusterId, Kind, ObjectRef};
+use console_data::rows::Row;
+use console_data::saved_tabs::{SavedObject, SavedRelation, SavedScope, SavedView};
+use console_data::sort_memory::{Direction, SortOrder};
 
 /// The sort order and the selection that a restored table still has to apply.
 #[derive(Debug, Default)]

@@ -13,14 +13,14 @@ use unicode_width::UnicodeWidthStr;
 use super::Table;
 use super::column_layout::{GAP, VisibleColumns};
 use super::empty;
-use crate::clusters::Freshness;
-use crate::context::Context;
 use crate::effect::RowScope;
-use crate::rows::cell::Align;
-use crate::rows::event;
-use crate::rows::{Cell, Row};
-use crate::sort_memory::Direction;
-use crate::thresholds::{Load, ThresholdLevel};
+use console_data::clusters::Freshness;
+use console_data::context::Context;
+use console_data::rows::cell::Align;
+use console_data::rows::event;
+use console_data::rows::{Cell, Row};
+use console_data::sort_memory::Direction;
+use console_data::thresholds::{Load, ThresholdLevel};
 use console_toolkit::text::{clean, fit, grouped, wrapped};
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -270,9 +270,9 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>, max_width: usize) -> Line<'a
         let style = if chosen { theme.body.accent } else { theme.body.dim };
         spans.push(Span::styled(format!(" {} ", fit(&clean(name), 16)), style));
     };
-    entry(0, "all", *cx.scope == crate::scope::Scope::All);
+    entry(0, "all", *cx.scope == console_data::scope::Scope::All);
     for (index, name) in cx.favourites.iter().enumerate() {
-        entry(index + 1, name, matches!(cx.scope, crate::scope::Scope::One(one) if one == name));
+        entry(index + 1, name, matches!(cx.scope, console_data::scope::Scope::One(one) if one == name));
     }
     // Favourites that do not fit are left out: a number key is of no use without its visible name.
     while spans.iter().map(Span::width).sum::<usize>() >= max_width && spans.len() > 3 {

@@ -5,12 +5,12 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 
 use super::Table;
-use crate::clusters::{ClusterView, ConnectionState, Freshness};
-use crate::context::Context;
-use crate::past::{Gap, MissingReason};
-use crate::resource::{ClusterId, Kind, ResourceKey};
-use crate::rows::Row;
-use crate::workloads::{self, Workload};
+use console_data::clusters::{ClusterView, ConnectionState, Freshness};
+use console_data::context::Context;
+use console_data::past::{Gap, MissingReason};
+use console_data::resource::{ClusterId, Kind, ResourceKey};
+use console_data::rows::Row;
+use console_data::workloads::{self, Workload};
 use console_toolkit::text::{age, clean, fit, grouped, seconds_until};
 use console_toolkit::theme::Theme;
 

@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Plan, TerminalData};
-use crate::container::default_container;
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, TerminalPurpose};
 use crate::pane::{DebugPlan, SessionTarget};
-use crate::resource::ObjectRef;
+use console_data::container::default_container;
+use console_data::resource::ObjectRef;
 
 /// Returns the session target in a container for a purpose.
 pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> SessionTarget {

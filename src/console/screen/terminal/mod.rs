@@ -16,19 +16,19 @@ use ratatui::layout::Rect;
 use tokio::sync::mpsc;
 
 use super::View;
-use crate::action::{Action, Mutation, PatchKind, error_text};
-use crate::container_state;
-use crate::context::Context;
 use crate::effect::{Effect, Outbox, TerminalPurpose};
-use crate::extensions::PluginRun;
-use crate::message::ScreenMessage;
-use crate::node_shell::NodeShell;
 use crate::pane::{
     DebugPlan, Emulator, Outcome, PaneEvent, PaneInput, PaneSize, Session, SessionTarget, StartProgress,
     keys, program,
 };
-use crate::resource::ObjectRef;
-use crate::saved_tabs::{SavedScreen, SavedTerminal};
+use console_data::action::{Action, Mutation, PatchKind, error_text};
+use console_data::container_state;
+use console_data::context::Context;
+use console_data::extensions::PluginRun;
+use console_data::message::ScreenMessage;
+use console_data::node_shell::NodeShell;
+use console_data::resource::ObjectRef;
+use console_data::saved_tabs::{SavedScreen, SavedTerminal};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 use dialogs::{container_dialog, debug_dialog, opening};

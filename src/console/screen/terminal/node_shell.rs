@@ -2,7 +2,7 @@
 //!
 //! The pod belongs to a task that outlives the screen ([`crate::effect::Outbox::spawn_detached`]): a screen closed while the pod
 //! is being created, and a console that exits, leave nothing behind. A pod left by a killed console ends by itself
-//! ([`crate::node_shell`]).
+//! ([`console_data::node_shell`]).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,16 +13,16 @@ use kube::{Api, Client};
 use tokio::sync::oneshot;
 
 use super::{Plan, TerminalData};
-use crate::access::Attributes;
-use crate::action::{error_text, execute};
-use crate::context::Context;
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect, Outbox};
-use crate::node_shell::{self, CONTAINER, NodeShell};
 use crate::operations::node_shell::{fresh_pod, leftover_notice, make, remove, with_uid};
 use crate::pane::SessionTarget;
-use crate::resource::ObjectRef;
-use crate::rows::node::is_ready;
+use console_data::access::Attributes;
+use console_data::action::{error_text, execute};
+use console_data::context::Context;
+use console_data::node_shell::{self, CONTAINER, NodeShell};
+use console_data::resource::ObjectRef;
+use console_data::rows::node::is_ready;
 
 /// Timeout of the permission check, and of each request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
 
-use crate::context::Context;
-use crate::related;
-use crate::resource::{Kind, ObjectRef, Uid};
-use crate::store::Identity;
-use crate::store::event::EventSummary;
+use console_data::context::Context;
+use console_data::related;
+use console_data::resource::{Kind, ObjectRef, Uid};
+use console_data::store::Identity;
+use console_data::store::event::EventSummary;
 use object::ObjectPart as _;
 
 /// Maximum number of members; a larger tree is shown in part.

@@ -6,10 +6,10 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
-use crate::pod_status;
-use crate::resource::Kind;
-use crate::rows::workload;
-use crate::template;
+use console_data::pod_status;
+use console_data::resource::Kind;
+use console_data::rows::workload;
+use console_data::template;
 use console_toolkit::health::Health;
 use object::TypedKind as _;
 
@@ -166,7 +166,7 @@ pub(super) fn changes_between(before: &ObjectSummary, after: &ObjectSummary) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin_kinds;
+    use console_data::builtin_kinds;
     use k8s_openapi::api::apps::v1::ReplicaSet;
     use serde_json::json;
 

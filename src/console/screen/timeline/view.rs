@@ -8,8 +8,8 @@ use ratatui::widgets::{Paragraph, Wrap};
 
 use super::entry::Entry;
 use super::{HistoryLoad, Timeline};
-use crate::context::Context;
-use crate::point_in_time::clock;
+use console_data::context::Context;
+use console_data::point_in_time::clock;
 use console_toolkit::text::{clean, counted, fit, grouped, pad};
 
 /// Height of the pane with a complete entry, including its frame.

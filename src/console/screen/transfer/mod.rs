@@ -26,13 +26,13 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::View;
-use crate::action::{Action, Mutation, Outcome};
-use crate::context::Context;
-use crate::decoded::api_of;
 use crate::effect::{Effect, Outbox};
-use crate::message::{Message, ScreenMessage};
-use crate::resource::ObjectRef;
 use crate::transfer::{Container, Progress, local, split};
+use console_data::action::{Action, Mutation, Outcome};
+use console_data::context::Context;
+use console_data::decoded::api_of;
+use console_data::message::{Message, ScreenMessage};
+use console_data::resource::ObjectRef;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, format_size, typed_path, wrapped};
 use console_toolkit::toast::Toast;

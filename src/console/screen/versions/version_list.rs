@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::changes::merge::{Change, changes, plain};
-use crate::past::{HistoryEvent, Versions};
-use crate::point_in_time::PointInTime;
+use console_data::changes::merge::{Change, changes, plain};
+use console_data::past::{HistoryEvent, Versions};
+use console_data::point_in_time::PointInTime;
 use console_toolkit::difference::{LineChange, difference};
 use console_toolkit::text::{clean, fit};
 use console_toolkit::yaml_text;

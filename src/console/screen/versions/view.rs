@@ -7,8 +7,8 @@ use ratatui::widgets::Paragraph;
 
 use super::VersionsScreen;
 use super::version_list::VersionList;
-use crate::context::Context;
-use crate::point_in_time::clock;
+use console_data::context::Context;
+use console_data::point_in_time::clock;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::difference::LineChange;
 use console_toolkit::text::{clean, counted, fit, grouped, pad};

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
 use super::builder::{DocumentBuilder, Tone};
-use crate::rows::event::last_seen;
+use console_data::rows::event::last_seen;
 use console_toolkit::text::{age, seconds_between};
 
 /// Appends the table; oldest event first, in kubectl's order.

@@ -1,0 +1,382 @@
+//! Every change of the cluster goes through this file.
+//!
+//! A change is data ([`Mutation`]), so it can be shown as a kubectl command, executed, recorded, and undone by the
+//! mutation stored with it (see `journal`). No other file of the console writes to the cluster.
+
+use kube::Client;
+use kube::api::{
+    DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, ValidationDirective,
+};
+use serde_json::{Value, json};
+
+use super::changes::editable;
+use super::resource::ObjectRef;
+
+/// The field manager for server-side apply.
+pub const FIELD_MANAGER: &str = "podium-console";
+
+/// Identifies a journal entry while the console runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EntryId(pub(super) u64);
+
+impl EntryId {
+    /// An entry that has no id yet, or that is no longer known.
+    pub(crate) const NONE: Self = Self(u64::MAX);
+}
+
+/// The format of a patch body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    /// A JSON merge patch (RFC 7386).
+    Merge,
+    /// A strategic merge patch.
+    Strategic,
+    /// A JSON patch (RFC 6902).
+    Json,
+}
+
+/// A change of the cluster.
+#[derive(Clone, Debug)]
+pub enum Mutation {
+    /// Patches an object, or one of its subresources.
+    Patch {
+        /// The object.
+        target: ObjectRef,
+        /// The subresource: `scale`, `status`, `ephemeralcontainers` …
+        subresource: Option<&'static str>,
+        /// The format of the body.
+        kind: PatchKind,
+        /// The patch.
+        body: Value,
+    },
+    /// Replaces an object; fails with a conflict if the resourceVersion in the body is no longer current.
+    Replace {
+        /// The object.
+        target: ObjectRef,
+        /// The whole object.
+        body: Value,
+    },
+    /// Creates an object.
+    Create {
+        /// The object.
+        target: ObjectRef,
+        /// The whole object.
+        body: Value,
+    },
+    /// Creates or updates an object from a manifest by server-side apply.
+    Apply {
+        /// The object.
+        target: ObjectRef,
+        /// The manifest.
+        body: Value,
+        /// Takes over fields that other managers own with different values.
+        force: bool,
+    },
+    /// Deletes an object.
+    Delete {
+        /// The object; a known uid becomes a precondition.
+        target: ObjectRef,
+        /// Grace period and propagation.
+        params: DeleteParams,
+    },
+    /// Evicts a pod, respecting budgets.
+    Evict {
+        /// The pod.
+        target: ObjectRef,
+        /// Grace period of the eviction.
+        params: DeleteParams,
+    },
+    /// Lets a paused controller of the control plane reconcile one key.
+    Step {
+        /// The controller.
+        target: ObjectRef,
+        /// The key; `None` for the next one in its queue.
+        key: Option<String>,
+    },
+    /// Several mutations, in order; the first failure stops the rest.
+    All(Vec<Mutation>),
+}
+
+impl Mutation {
+    /// Deletes an object with the server's defaults; a known uid becomes a precondition.
+    pub fn delete(target: &ObjectRef) -> Self {
+        let uid = target.uid.as_ref().map(ToString::to_string);
+        let preconditions = uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None });
+        Self::Delete {
+            target: target.clone(),
+            params: DeleteParams { preconditions, ..DeleteParams::default() },
+        }
+    }
+}
+
+/// A change, with the texts that describe it to the user.
+#[derive(Clone, Debug)]
+pub struct Action {
+    /// The summary: `scale Deployment default/web 3 → 10`.
+    pub title: String,
+    /// The object it changes.
+    pub target: ObjectRef,
+    /// The kubectl command that does the same.
+    pub kubectl: String,
+    /// The change.
+    pub mutation: Mutation,
+    /// The action that undoes it, if there is one.
+    pub inverse: Option<Box<Action>>,
+    /// The journal entry that this action undoes.
+    pub undoes: Option<EntryId>,
+    /// Success shows no toast, as for the single evictions of a drain.
+    pub quiet: bool,
+}
+
+/// The result of an action.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The action.
+    pub action: Action,
+    /// The server's message, if it failed.
+    pub error: Option<String>,
+    /// The object after the change, without the fields that the server owns; only if the action can be undone.
+    pub after: Option<Value>,
+}
+
+impl Outcome {
+    /// Creates the outcome of an action that the server answered.
+    pub fn of(action: Action, answer: &Result<Value, kube::Error>) -> Self {
+        let after = answer.as_ref().ok().filter(|_| action.inverse.is_some()).map(editable::strip);
+        Self { error: answer.as_ref().err().map(error_text), action, after }
+    }
+}
+
+/// Executes a mutation and returns the server's response.
+pub async fn execute(client: &Client, mutation: &Mutation) -> Result<Value, kube::Error> {
+    match mutation {
+        Mutation::Patch { target, subresource, kind, body } => {
+            patch(client, target, *subresource, *kind, body, &PatchParams::default()).await
+        }
+        Mutation::Replace { target, body } => replace(client, target, body, WriteMode::Real).await,
+        Mutation::Create { target, body } => {
+            let object = typed(body)?;
+            let done = target.api(client.clone()).create(&PostParams::default(), &object).await?;
+            Ok(value_of(&done))
+        }
+        Mutation::Apply { target, body, force } => apply(client, target, body, *force, WriteMode::Real).await,
+        Mutation::Delete { target, params } => {
+            let answer = target.api(client.clone()).delete(&target.path_name(), params).await?;
+            Ok(answer.either(|object| value_of(&object), |status| value_of(&status)))
+        }
+        Mutation::Evict { target, params } => {
+            let namespace = target.namespace.as_deref().unwrap_or("default");
+            let path = format!("/api/v1/namespaces/{namespace}/pods/{}/eviction", target.path_name());
+            let request = http::Request::post(path)
+                .header(http::header::CONTENT_TYPE, "application/json")
+                .body(eviction(target, params).to_string().into_bytes())
+                .map_err(kube::Error::HttpError)?;
+            client.request(request).await
+        }
+        Mutation::Step { target, key } => {
+            let path = format!("{}/{}/step", target.api(client.clone()).resource_url(), target.path_name());
+            let body = key.as_ref().map_or_else(|| json!({}), |key| json!({"spec": {"key": key}}));
+            let request = http::Request::post(path)
+                .header(http::header::CONTENT_TYPE, "application/json")
+                .body(body.to_string().into_bytes())
+                .map_err(kube::Error::HttpError)?;
+            client.request(request).await
+        }
+        Mutation::All(mutations) => {
+            let mut answer = Value::Null;
+            for mutation in mutations {
+                answer = Box::pin(execute(client, mutation)).await?;
+            }
+            Ok(answer)
+        }
+    }
+}
+
+/// Returns the object as it would be after a change (server-side dry run); `None` for changes that leave no object to
+/// show.
+pub async fn dry_run(client: &Client, mutation: &Mutation) -> Result<Option<Value>, kube::Error> {
+    match mutation {
+        Mutation::Patch { target, subresource, kind, body } => {
+            let params = PatchParams { dry_run: true, ..PatchParams::default() };
+            patch(client, target, *subresource, *kind, body, &params).await.map(Some)
+        }
+        Mutation::Replace { target, body } => {
+            replace(client, target, body, WriteMode::DryRun).await.map(Some)
+        }
+        Mutation::Create { target, body } => {
+            let params = PostParams { dry_run: true, ..PostParams::default() };
+            let made = target.api(client.clone()).create(&params, &typed(body)?).await?;
+            Ok(Some(value_of(&made)))
+        }
+        Mutation::Apply { target, body, force } => {
+            apply(client, target, body, *force, WriteMode::DryRun).await.map(Some)
+        }
+        Mutation::Delete { .. } | Mutation::Evict { .. } | Mutation::Step { .. } | Mutation::All(_) => {
+            Ok(None)
+        }
+    }
+}
+
+/// Selects between a dry run and a real change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteMode {
+    /// The server only validates the change.
+    DryRun,
+    /// The server makes the change.
+    Real,
+}
+
+/// Replaces an object. A field that the server does not know is an error, as for kubectl: kube's own `replace` cannot
+/// request that, and the server would drop the field silently.
+pub async fn replace(
+    client: &Client,
+    target: &ObjectRef,
+    body: &Value,
+    mode: WriteMode,
+) -> Result<Value, kube::Error> {
+    let api = target.api(client.clone());
+    let dry_run = if mode == WriteMode::DryRun { "&dryRun=All" } else { "" };
+    let path = format!("{}/{}?fieldValidation=Strict{dry_run}", api.resource_url(), target.path_name());
+    let request = http::Request::put(path)
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(body.to_string().into_bytes())
+        .map_err(kube::Error::HttpError)?;
+    client.request(request).await
+}
+
+/// Server-side apply; as with [`replace`], a field that the server does not know is an error.
+async fn apply(
+    client: &Client,
+    target: &ObjectRef,
+    body: &Value,
+    force: bool,
+    mode: WriteMode,
+) -> Result<Value, kube::Error> {
+    let params = PatchParams {
+        dry_run: mode == WriteMode::DryRun,
+        force,
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        field_validation: Some(ValidationDirective::Strict),
+    };
+    let object = target.api(client.clone()).patch(&target.path_name(), &params, &Patch::Apply(body)).await?;
+    Ok(value_of(&object))
+}
+
+/// Returns the body of an eviction. kube's own `evict` sends the options as `delete_options`, a name servers ignore.
+pub fn eviction(target: &ObjectRef, params: &DeleteParams) -> Value {
+    json!({
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": { "name": target.name, "namespace": target.namespace },
+        "deleteOptions": params,
+    })
+}
+
+/// Sends a patch with the caller's parameters (dry run or not).
+pub async fn patch(
+    client: &Client,
+    target: &ObjectRef,
+    subresource: Option<&'static str>,
+    kind: PatchKind,
+    body: &Value,
+    params: &PatchParams,
+) -> Result<Value, kube::Error> {
+    let api = target.api(client.clone());
+    let patch: Patch<&Value> = match kind {
+        PatchKind::Merge => Patch::Merge(body),
+        PatchKind::Strategic => Patch::Strategic(body),
+        PatchKind::Json => {
+            let patch = serde_json::from_value(body.clone()).map_err(kube::Error::SerdeError)?;
+            let patch: Patch<Value> = Patch::Json(patch);
+            return send(&api, &target.path_name(), subresource, params, &patch).await;
+        }
+    };
+    send(&api, &target.path_name(), subresource, params, &patch).await
+}
+
+async fn send<P: serde::Serialize + std::fmt::Debug>(
+    api: &kube::Api<DynamicObject>,
+    name: &str,
+    subresource: Option<&'static str>,
+    params: &PatchParams,
+    patch: &Patch<P>,
+) -> Result<Value, kube::Error> {
+    let object = match subresource {
+        Some(subresource) => api.patch_subresource(subresource, name, params, patch).await?,
+        None => api.patch(name, params, patch).await?,
+    };
+    Ok(value_of(&object))
+}
+
+fn typed(body: &Value) -> Result<DynamicObject, kube::Error> {
+    serde_json::from_value(body.clone()).map_err(kube::Error::SerdeError)
+}
+
+fn value_of<T: serde::Serialize>(object: &T) -> Value {
+    object::json_of(object)
+}
+
+/// Formats `NAME does not answer` with the reason, without the start [`NO_RESPONSE`], which would repeat it.
+pub(crate) fn silence_text(called: &str, error: &kube::Error) -> String {
+    let reason = error_text(error);
+    // The server may have answered with an error; then the prefix is absent.
+    match reason.strip_prefix(NO_RESPONSE) {
+        Some(why) => format!("{called} does not answer{why}"),
+        None => format!("{called}: {reason}"),
+    }
+}
+
+/// The start of an error text if the request did not reach a server.
+const NO_RESPONSE: &str = "no answer from the server";
+
+/// Returns the server's complete message, or the error on the way to the server.
+pub fn error_text(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => {
+            // The source errors have the detail; the outer layers only announce them.
+            let mut text = match other {
+                // kube's wrapper text says nothing useful; its sources do.
+                kube::Error::Service(_) => NO_RESPONSE.to_owned(),
+                other => other.to_string(),
+            };
+            let mut source = std::error::Error::source(other);
+            while let Some(cause) = source {
+                let cause_text = cause.to_string();
+                if !text.contains(&cause_text) {
+                    text = format!("{text}: {cause_text}");
+                }
+                source = cause.source();
+            }
+            text
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin_kinds;
+
+    /// CON-6: the grace period and the uid of an eviction are under the name the server reads.
+    #[test]
+    fn an_eviction_carries_its_delete_options() {
+        let target = ObjectRef {
+            kind: builtin_kinds::kind::<k8s_openapi::api::core::v1::Pod>(),
+            namespace: Some("default".to_owned()),
+            name: "web-1".to_owned(),
+            uid: None,
+        };
+        let preconditions = Preconditions { uid: Some("u1".to_owned()), resource_version: None };
+        let params = DeleteParams {
+            grace_period_seconds: Some(5),
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        let body = eviction(&target, &params);
+        assert_eq!(body["apiVersion"], "policy/v1");
+        assert_eq!(body["metadata"], json!({ "name": "web-1", "namespace": "default" }));
+        assert_eq!(body["deleteOptions"]["gracePeriodSeconds"], 5);
+        assert_eq!(body["deleteOptions"]["preconditions"]["uid"], "u1");
+    }
+}

@@ -1,0 +1,210 @@
+//! Typed objects of requests and responses. [`TypedKind::decode`] reads them, so that this crate contains no code of its
+//! own for the fields of Kubernetes' types: that code was a quarter of the crate. The requests themselves are of
+//! [`JsonObject`]s, so that their code is compiled once and not for each kind.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use futures::{Stream, StreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{
+    Attach, DeleteParams, Execute, ListParams, Log, Patch, PatchParams, Portforward, PostParams,
+};
+use kube::core::{ApiResource, DynamicResourceScope};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, Resource};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::resource::Uid;
+use object::names::path_segment;
+use object::{Kind, TypedKind};
+
+/// An object of any kind as JSON, without managedFields, which are half of an object and which no caller reads.
+#[derive(Clone, Debug)]
+pub struct JsonObject {
+    /// The object.
+    pub json: Value,
+    /// Only the revision, which a watcher needs.
+    metadata: ObjectMeta,
+}
+
+impl JsonObject {
+    /// Reads the object as its own type.
+    pub fn decode<K: TypedKind>(self) -> kube::Result<K> {
+        K::decode(self.json).map_err(kube::Error::SerdeError)
+    }
+
+    /// Returns the uid.
+    pub fn uid(&self) -> Option<Uid> {
+        self.json.pointer("/metadata/uid")?.as_str().map(Uid::from)
+    }
+}
+
+// For the API of pods.
+impl Attach for JsonObject {}
+impl Execute for JsonObject {}
+impl Log for JsonObject {}
+impl Portforward for JsonObject {}
+
+impl<'de> Deserialize<'de> for JsonObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut json = Value::deserialize(deserializer)?;
+        let mut metadata = ObjectMeta::default();
+        if let Some(Value::Object(fields)) = json.get_mut("metadata") {
+            fields.shift_remove("managedFields");
+            let revision = fields.get("resourceVersion").and_then(Value::as_str);
+            metadata.resource_version = revision.map(str::to_owned);
+        }
+        Ok(Self { json, metadata })
+    }
+}
+
+impl Serialize for JsonObject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json.serialize(serializer)
+    }
+}
+
+impl Resource for JsonObject {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(of: &ApiResource) -> Cow<'_, str> {
+        of.kind.as_str().into()
+    }
+
+    fn group(of: &ApiResource) -> Cow<'_, str> {
+        of.group.as_str().into()
+    }
+
+    fn version(of: &ApiResource) -> Cow<'_, str> {
+        of.version.as_str().into()
+    }
+
+    fn plural(of: &ApiResource) -> Cow<'_, str> {
+        of.plural.as_str().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// Returns a built-in kind as the client library describes resources.
+pub(crate) fn api_resource(kind: Kind) -> ApiResource {
+    let info = kind.info();
+    ApiResource {
+        group: info.group.to_owned(),
+        version: info.version.to_owned(),
+        api_version: info.api_version(),
+        kind: info.name.to_owned(),
+        plural: info.plural.to_owned(),
+    }
+}
+
+/// Returns an API of built-in objects: those of one namespace, or all.
+pub fn api_of(client: Client, kind: Kind, namespace: Option<&str>) -> Api<JsonObject> {
+    match namespace {
+        None => Api::all_with(client, &api_resource(kind)),
+        Some(namespace) => Api::namespaced_with(client, namespace, &api_resource(kind)),
+    }
+}
+
+/// Watches objects and reads them as their own type.
+pub fn watch<K: TypedKind>(
+    api: Api<JsonObject>,
+    config: watcher::Config,
+) -> impl Stream<Item = watcher::Result<Event<K>>> + Send {
+    watcher::watcher(api, config).map(|event| decoded_event(event?).map_err(watcher::Error::WatchFailed))
+}
+
+fn decoded_event<K: TypedKind>(event: Event<JsonObject>) -> kube::Result<Event<K>> {
+    Ok(match event {
+        Event::Apply(object) => Event::Apply(object.decode()?),
+        Event::Delete(object) => Event::Delete(object.decode()?),
+        Event::InitApply(object) => Event::InitApply(object.decode()?),
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+    })
+}
+
+/// Requests for objects of one built-in kind. The objects have no managedFields.
+pub struct TypedApi<K> {
+    api: Api<JsonObject>,
+    of: PhantomData<fn() -> K>,
+}
+
+impl<K> fmt::Debug for TypedApi<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TypedApi").field(&self.api).finish()
+    }
+}
+
+impl<K: TypedKind> TypedApi<K> {
+    /// The API of all objects.
+    pub fn all(client: Client) -> Self {
+        Self { api: api_of(client, K::kind(), None), of: PhantomData }
+    }
+
+    /// The API of the objects in a namespace.
+    pub fn namespaced(client: Client, namespace: &str) -> Self {
+        Self { api: api_of(client, K::kind(), Some(namespace)), of: PhantomData }
+    }
+
+    /// Returns the client.
+    pub fn into_client(self) -> Client {
+        self.api.into_client()
+    }
+
+    /// Reads an object.
+    pub async fn get(&self, name: &str) -> kube::Result<K> {
+        self.api.get(&path_segment(name)).await?.decode()
+    }
+
+    /// Reads an object; `None` if it does not exist.
+    pub async fn get_opt(&self, name: &str) -> kube::Result<Option<K>> {
+        self.api.get_opt(&path_segment(name)).await?.map(JsonObject::decode).transpose()
+    }
+
+    /// Lists objects.
+    pub async fn list(&self, params: &ListParams) -> kube::Result<Vec<K>> {
+        self.api.list(params).await?.items.into_iter().map(JsonObject::decode).collect()
+    }
+
+    /// Creates an object.
+    pub async fn create(&self, object: &K) -> kube::Result<K> {
+        let object = JsonObject { json: object.to_value(), metadata: ObjectMeta::default() };
+        self.api.create(&PostParams::default(), &object).await?.decode()
+    }
+
+    /// Changes an object by a merge patch.
+    pub async fn merge(&self, name: &str, patch: Value) -> kube::Result<K> {
+        self.api.patch(&path_segment(name), &PatchParams::default(), &Patch::Merge(patch)).await?.decode()
+    }
+
+    /// Deletes an object.
+    pub async fn delete(&self, name: &str) -> kube::Result<()> {
+        self.api.delete(&path_segment(name), &DeleteParams::default()).await.map(drop)
+    }
+}
+
+/// Reads an object from its JSON text.
+pub(crate) fn from_slice<K: TypedKind>(text: &[u8]) -> serde_json::Result<K> {
+    K::decode(serde_json::from_slice(text)?)
+}
+
+/// Reads the objects of a list from its JSON text.
+pub(crate) fn list_from_str<K: TypedKind>(text: &str) -> serde_json::Result<Vec<K>> {
+    #[derive(Deserialize)]
+    struct List {
+        items: Vec<Value>,
+    }
+    let list: List = serde_json::from_str(text)?;
+    list.items.into_iter().map(K::decode).collect()
+}
