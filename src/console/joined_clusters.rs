@@ -11,7 +11,6 @@ use base::task::JoinSet;
 use kube::Client;
 use tokio::sync::{Notify, mpsc};
 
-use super::effect::Runner;
 use super::model::Job;
 use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
@@ -22,6 +21,7 @@ use console_data::feed::{self, Feed};
 use console_data::message::Message;
 use console_data::read_only;
 use console_data::resource::ClusterId;
+use console_operations::effect::Runner;
 use console_toolkit::toast::Toast;
 
 /// The capacity of a cluster's message channel; a full channel holds back its watches.
@@ -304,10 +304,10 @@ mod tests {
     use kube::client::Body;
 
     use super::*;
-    use crate::effect::{Effect, Task};
     use console_data::action::{Action, Mutation};
     use console_data::builtin_kinds;
     use console_data::resource::ObjectRef;
+    use console_operations::effect::{Effect, Task};
 
     const ID: ClusterId = ClusterId::joined(1);
 

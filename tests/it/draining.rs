@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
-use podium::console::effect::Outbox;
-use podium::console::operations::drain::{EvictionState, Options, Progress, driver};
 use podium::console_data::builtin_kinds;
 use podium::console_data::context::ScreenId;
 use podium::console_data::message::Message;
 use podium::console_data::resource::{ClusterId, ObjectRef};
+use podium::console_operations::effect::Outbox;
+use podium::console_operations::operations::drain::{EvictionState, Options, Progress, driver};
 
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;

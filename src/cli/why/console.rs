@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use console::diagnostics::{Diagnostics, PolicyTarget};
+use console_operations::diagnostics::{Diagnostics, PolicyTarget};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;

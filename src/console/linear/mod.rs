@@ -21,8 +21,6 @@ use jiff::{SignedDuration, Timestamp};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::dialog::Focus;
-use super::effect::Dialog;
 use super::model::Model;
 use super::screen::View;
 use super::tour::TourText;
@@ -30,6 +28,8 @@ use super::view;
 use console_data::context::{Context, ScreenId};
 use console_data::list::List;
 use console_data::resource::ClusterId;
+use console_operations::dialog::Focus;
+use console_operations::effect::Dialog;
 use console_toolkit::command::Command;
 use console_toolkit::text::{clean, counted};
 use console_toolkit::theme::Theme;

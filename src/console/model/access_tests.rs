@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 
 use super::tabs_tests::TestConsole;
 use super::*;
-use crate::effect::Runner;
 use console_data::message::Message;
 use console_data::resource::Kind;
+use console_operations::effect::Runner;
 
 /// The server's responses: `ann` may see pods of `shop`, and may not read roles there.
 fn respond(path: &str, body: &Value) -> (u16, Value) {

@@ -13,7 +13,6 @@ use std::mem::swap;
 use jiff::Timestamp;
 
 use super::{Job, Model, SharedModel};
-use crate::effect::TableRoute;
 use crate::screen::{Screen, View};
 use console_data::action::Action;
 use console_data::builtin_kinds;
@@ -26,6 +25,7 @@ use console_data::resource::{ClusterId, ResourceKey, Uid};
 use console_data::server_table::Include;
 use console_data::store::TouchedObjects;
 use console_data::workloads;
+use console_operations::effect::TableRoute;
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 
@@ -274,7 +274,8 @@ impl Model {
                 format!("{} contexts are shown, which is the maximum; {left_out} are left out", over.len());
             self.toast(Toast::warning(text), now);
         }
-        let table: Screen = crate::effect::Route::from(TableRoute { clusters: over, ..route }).into();
+        let table: Screen =
+            console_operations::effect::Route::from(TableRoute { clusters: over, ..route }).into();
         // The table itself belongs to the console's own cluster; its requests for rows name their cluster.
         self.in_cluster(ClusterId::HOME, |model| model.open(table, now))
     }

@@ -3,14 +3,14 @@
 use jiff::Timestamp;
 
 use super::{Job, Model, palette};
-use crate::dialog::{Focus, InterruptAction};
-use crate::effect::{Dialog, Effect};
 use crate::screen::{Screen, View, drills::Drills, help::Help, journal::JournalScreen, kinds::Kinds};
 use console_data::context::ScreenId;
 use console_data::message::ScreenMessage;
 use console_data::point_in_time::{self, TimeTravel, WayBack};
 use console_data::read_only;
 use console_data::scope::Scope;
+use console_operations::dialog::{Focus, InterruptAction};
+use console_operations::effect::{Dialog, Effect};
 use console_toolkit::command::{Command, CommandImpact, Entry, TABLE};
 use console_toolkit::prompt::PromptKind;
 use console_toolkit::text::counted;

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects, pod, widgets};
 use super::*;
-use crate::effect::Dialog;
 use console_data::action::{Mutation, Outcome};
 use console_data::contexts::ConnectedCluster;
 use console_data::contexts::ContextEntry;
@@ -20,6 +19,7 @@ use console_data::resource::ClusterId;
 use console_data::resource::Kind;
 use console_data::saved_tabs::SavedTabs;
 use console_data::store::{Change, Delta};
+use console_operations::effect::Dialog;
 use console_toolkit::theme::depth::Depth;
 
 const PROD: ClusterId = ClusterId::joined(1);

@@ -8,10 +8,10 @@ use tokio::sync::mpsc;
 
 use super::tabs_tests::TestConsole;
 use super::*;
-use crate::effect::Runner;
 use console_data::message::Message;
 use console_data::message::{Data, FileEdited};
 use console_data::screen_dumps;
+use console_operations::effect::Runner;
 use console_toolkit::theme::depth::Depth;
 
 /// A console with a configuration directory that runs its tasks.

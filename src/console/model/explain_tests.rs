@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 
 use super::tabs_tests::{TestConsole, objects};
 use super::*;
-use crate::effect::Runner;
 use console_data::message::Message;
 use console_data::store::{Change, Delta};
+use console_operations::effect::Runner;
 
 /// A console on a server with logs.
 struct CrashingConsole {

@@ -547,7 +547,7 @@ fn hotkeys_and_aliases_go_where_they_say_con_16() {
 
 /// Runs the console's jobs.
 struct EffectRunner {
-    runner: crate::effect::Runner,
+    runner: console_operations::effect::Runner,
     messages: tokio::sync::mpsc::Receiver<Message>,
 }
 
@@ -558,7 +558,7 @@ impl EffectRunner {
             Ok::<_, kube::Error>(http::Response::new(kube::client::Body::empty()))
         });
         let client = kube::Client::new(service, "default");
-        Self { runner: crate::effect::Runner::new(client, sender), messages }
+        Self { runner: console_operations::effect::Runner::new(client, sender), messages }
     }
 
     /// Runs until this text is on the screen.

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use crate::console_state::ConsoleState;
-use crate::effect::Task;
 use console_data::action::Action;
 use console_data::context::ScreenId;
 use console_data::contexts::ConnectedCluster;
@@ -12,6 +11,7 @@ use console_data::extensions::PluginRun;
 use console_data::resource::{ClusterId, Kind, ResourceKey, Uid};
 use console_data::saved_tabs::SavedTabs;
 use console_data::server_table::Include;
+use console_operations::effect::Task;
 
 /// A job for the shell.
 #[derive(Debug)]

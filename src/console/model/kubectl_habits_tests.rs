@@ -763,7 +763,7 @@ async fn a_snapshot_is_forked_where_the_files_of_the_cluster_are_safe_8() {
     let silent = tower::service_fn(|_: http::Request<kube::client::Body>| {
         std::future::pending::<Result<http::Response<kube::client::Body>, kube::Error>>()
     });
-    let mut runner = crate::effect::Runner::new(kube::Client::new(silent, "default"), sender);
+    let mut runner = console_operations::effect::Runner::new(kube::Client::new(silent, "default"), sender);
     for (directory, expected, entry) in [
         ("/copies/it", "✔ /copies/it holds 1 200 objects; podium --data-dir /copies/it starts it", None),
         (

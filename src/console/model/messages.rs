@@ -4,11 +4,11 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
 
 use super::{Job, Model};
-use crate::operations::node_shell::leftover_notice;
 use console_data::clusters::ConnectionState;
 use console_data::message::{Message, ScreenMessage};
 use console_data::resource::{ClusterId, ResourceKey};
 use console_data::store::{BatchResult, TouchedObjects};
+use console_operations::operations::node_shell::leftover_notice;
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 

@@ -4,7 +4,6 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects, pod};
-use crate::effect::ForwardRequest;
 use crate::screen::forwards::ForwardsData;
 use crate::screen::forwards::forwarder::{Report, State};
 use console_data::catalogue::Catalogue;
@@ -12,6 +11,7 @@ use console_data::links::{Link, UnavailableReason};
 use console_data::message::{Data, Message};
 use console_data::resource::{ObjectRef, ResourceKey, Uid};
 use console_data::store::{Change, Delta};
+use console_operations::effect::ForwardRequest;
 use console_toolkit::command::Command;
 
 const LONG_MESSAGE: &str = "Back-off restarting failed container main in pod web-5d9c7b6f4-x2x9k";

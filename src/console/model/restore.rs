@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use super::split::SplitPane;
 use super::tabs::Tab;
 use super::{Job, Model};
-use crate::effect::{PaneContent, SplitDirection};
 use crate::screen::drain::Drain;
 use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
@@ -23,6 +22,7 @@ use console_data::saved_tabs::{
 use console_data::scope::Scope;
 use console_data::store::uid_of;
 use console_data::workloads;
+use console_operations::effect::{PaneContent, SplitDirection};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;

@@ -8,7 +8,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Job, Model};
-use crate::effect::{ConnectionRoute, Effect, FilesRoute, Route};
 use crate::screen::connection::Connection;
 use crate::screen::contexts::Contexts;
 use crate::screen::drills::Drills;
@@ -25,6 +24,7 @@ use console_data::message::{Message, ScreenMessage};
 use console_data::resource::{ClusterId, Kind, ObjectRef, Uid};
 use console_data::saved_tabs::{HOME, ObjectFate, SavedQuery, SavedScope, SavedScreen, SavedView};
 use console_data::screen_dumps;
+use console_operations::effect::{ConnectionRoute, Effect, FilesRoute, Route};
 use console_toolkit::toast::Toast;
 
 /// The timeout for the lookup of a view's object; the view itself reports data that it cannot get.

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects, widgets};
 use super::*;
-use crate::effect::{ConnectionRoute, FilesRoute, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
 use crate::screen::contexts::Contexts;
 use crate::screen::drills::Drills;
 use crate::screen::edit::EditData;
@@ -24,6 +23,9 @@ use console_data::resource::ObjectRef;
 use console_data::saved_tabs::SavedTabs;
 use console_data::saved_tabs::{ObjectFate, SavedRelation, SavedScope, SavedScreen, SavedTab, SavedView};
 use console_data::store::{Change, Delta};
+use console_operations::effect::{
+    ConnectionRoute, FilesRoute, LogRun, Route, RowScope, TableRoute, TerminalPurpose,
+};
 
 /// A console with a known cluster.
 fn started() -> TestConsole {

@@ -11,13 +11,13 @@ use tokio::sync::mpsc;
 
 use super::tabs_tests::{TestConsole, widgets};
 use super::*;
-use crate::effect::Runner;
 use console_data::action::Action;
 use console_data::message::Data;
 use console_data::message::Message;
 use console_data::resource::Kind;
 use console_data::server_table::ServerTable;
 use console_data::store::{Change, Delta};
+use console_operations::effect::Runner;
 
 /// The response to a read of the scale subresource; `None` for no response.
 type ScaleResponse = Option<(u16, Value)>;

@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::tabs_tests::TestConsole;
 use super::*;
-use crate::effect::SplitDirection;
 use console_data::message::Message;
+use console_operations::effect::SplitDirection;
 use console_toolkit::theme::depth::Depth;
 use jiff::SignedDuration;
 

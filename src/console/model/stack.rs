@@ -4,7 +4,6 @@ use jiff::Timestamp;
 
 use super::{Job, Model};
 use crate::console_state::ConsoleState;
-use crate::effect::{Dialog, Effect};
 use crate::screen::contexts::Contexts;
 use crate::screen::forwards::{Forwards, ForwardsData};
 use crate::screen::overview::Overview;
@@ -16,6 +15,7 @@ use console_data::past;
 use console_data::point_in_time::TimeTravel;
 use console_data::resource::ClusterId;
 use console_data::scope::Scope;
+use console_operations::effect::{Dialog, Effect};
 use console_toolkit::command::KeyContext;
 use console_toolkit::prompt::PromptKind;
 use console_toolkit::text::{clean, counted};

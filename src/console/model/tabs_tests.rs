@@ -9,8 +9,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::effect::{Effect, TerminalPurpose};
-use crate::pane::{Outcome, PaneEvent};
 use crate::screen::terminal::{self, TerminalData};
 use crate::view;
 use console_data::message::Data;
@@ -18,6 +16,8 @@ use console_data::message::Message;
 use console_data::resource::Kind;
 use console_data::resource::{KindFacts, ObjectRef};
 use console_data::store::{Change, Delta};
+use console_operations::effect::{Effect, TerminalPurpose};
+use console_operations::pane::{Outcome, PaneEvent};
 use console_toolkit::command::Bindings;
 use console_toolkit::keys::Key;
 use console_toolkit::theme::depth::Depth;
@@ -372,7 +372,7 @@ fn tabs_share_watches_and_those_away_have_few_con_17() {
     let mut stage = TestConsole::new(80, 24);
     let kinds: Vec<Kind> = (0..9).map(|n| widgets(&format!("w{n}"))).collect();
     let open = |stage: &mut TestConsole, n: usize| {
-        let route = crate::effect::TableRoute::of(kinds[n].clone());
+        let route = console_operations::effect::TableRoute::of(kinds[n].clone());
         let id = stage.model.top().0;
         let mut jobs = stage.model.apply(id, vec![Effect::open(route)], stage.now);
         jobs.extend(stage.model.sync_table_watches());

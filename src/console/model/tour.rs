@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use super::Model;
-use crate::effect::{Effect, TourCommand};
 use crate::tour::{Tour, TourStep, sample_app, subject};
 use console_data::scope::Scope;
+use console_operations::effect::{Effect, TourCommand};
 use console_toolkit::toast::Toast;
 
 impl Model {

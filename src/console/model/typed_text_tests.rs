@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
-use crate::dialog::Focus;
-use crate::effect::Effect;
 use console_data::message::Message;
 use console_data::store::{Change, Delta};
+use console_operations::dialog::Focus;
+use console_operations::effect::Effect;
 use console_toolkit::command::{Command, TABLE};
 use console_toolkit::keys::Key;
 

@@ -4,8 +4,6 @@
 use jiff::Timestamp;
 
 use super::{Job, Model, palette};
-use crate::effect::Effect;
-use crate::operations;
 use crate::screen::help::UserCommand;
 use crate::screen::terminal::Terminal;
 use crate::screen::{Screen, View};
@@ -14,6 +12,8 @@ use console_data::contexts::Identity;
 use console_data::extensions::{HotKey, Plugin, PluginRun, ProgramTarget, Variables};
 use console_data::message::Message;
 use console_data::resource::ObjectRef;
+use console_operations::effect::Effect;
+use console_operations::operations;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::keys::Key;
 use console_toolkit::prompt::Prompt;

@@ -249,7 +249,8 @@ async fn gaps_in_the_history_of_a_kind_are_listed_below_the_rows_con_19() {
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.chain([fault_kind]).collect())), stage.now);
     let no = [(Workload::Job, 403, 403), (Workload::DaemonSet, 200, 410), (Workload::StatefulSet, 200, 500)];
     let (sender, mut inbox) = tokio::sync::mpsc::channel(8);
-    let mut runner = crate::effect::Runner::new(console_data::past::workload_server::server(&no), sender);
+    let mut runner =
+        console_operations::effect::Runner::new(console_data::past::workload_server::server(&no), sender);
     for job in stage.press(": \"at_@20\" enter") {
         if let Job::Start(task) = job {
             runner.start(task);

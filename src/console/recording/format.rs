@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn terminal_events_are_read_in_order_con_21() {
-        use crate::pane::{Outcome, PaneEvent};
+        use console_operations::pane::{Outcome, PaneEvent};
         let opened = PaneEvent::Opened { container: "main".into(), tty: true, stdin: true };
         let printed = PaneEvent::Output(Bytes::from_static(b"\x1b[1m$ \xff"));
         let ended = PaneEvent::Ended(Outcome::Exited(3));

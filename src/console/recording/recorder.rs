@@ -18,9 +18,9 @@ use tokio::time::Instant;
 use super::connection_ids::ConnectionIds;
 use super::format::{Line, MAX_BYTES, RecordedEvent, SessionHeader};
 use super::terminals::{TerminalEvent, TerminalIds};
-use crate::pane::PaneEvent;
 use base::task::{BlockingTask, blocking};
 use console_data::context::ScreenId;
+use console_operations::pane::PaneEvent;
 
 /// Bytes reserved for the line with the reason of the end.
 const END_LINE_BYTES: u64 = 1024;

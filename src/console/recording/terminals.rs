@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::pane::{Outcome, PaneEvent, StartProgress};
 use console_data::context::ScreenId;
+use console_operations::pane::{Outcome, PaneEvent, StartProgress};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

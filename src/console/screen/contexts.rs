@@ -8,11 +8,11 @@ use regex::Regex;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::effect::Effect;
 use console_data::context::Context;
 use console_data::contexts::ContextEntry;
 use console_data::message::ScreenMessage;
 use console_data::query::pattern;
+use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, pad};
 use console_toolkit::toast::Toast;

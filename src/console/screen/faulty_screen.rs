@@ -4,9 +4,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::effect::Effect;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
+use console_operations::effect::Effect;
 use console_toolkit::command::KeyContext;
 
 /// The phase in which the screen panics.

@@ -9,10 +9,10 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::effect::Effect;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::query;
+use console_operations::effect::Effect;
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS};
 use console_toolkit::text::{clean, fit};
 use console_toolkit::widget::scroll::Scroll;

@@ -9,15 +9,15 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::View;
-use crate::dialog::{Field, Fields};
-use crate::effect::{Dialog, Effect};
-use crate::operations::delete;
 use console_data::action::{EntryId, Mutation};
 use console_data::changes::merge::{Change, plain};
 use console_data::context::Context;
 use console_data::journal::{Entry, UndoPreview, UndoState, preview_undo};
 use console_data::message::ScreenMessage;
 use console_data::resource::ObjectRef;
+use console_operations::dialog::{Field, Fields};
+use console_operations::effect::{Dialog, Effect};
+use console_operations::operations::delete;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit};
 use console_toolkit::toast::Toast;

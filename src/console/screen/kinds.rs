@@ -7,11 +7,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::View;
-use crate::effect::{Effect, TableRoute};
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::query;
 use console_data::resource::Kind;
+use console_operations::effect::{Effect, TableRoute};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::clean;
 use console_toolkit::widget::cursor::Cursor;

@@ -36,13 +36,13 @@ pub mod yaml;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::command_availability;
-use super::effect::{Effect, Route};
 use console_data::context::Context;
 use console_data::list::List;
 use console_data::message::ScreenMessage;
 use console_data::point_in_time::{PointInTime, WayBack};
 use console_data::resource::{ClusterId, Kind, ObjectRef};
+use console_operations::command_availability;
+use console_operations::effect::{Effect, Route};
 use console_toolkit::command::{Command, KeyContext};
 
 /// The interface of a screen. `update` decides, `view` draws; neither does I/O.

@@ -5,9 +5,6 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use crate::effect::{Effect, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
-use crate::navigate;
-use crate::operations::{self, drain};
 use console_data::context::Context;
 use console_data::node_shell;
 use console_data::past;
@@ -15,6 +12,9 @@ use console_data::point_in_time::TimeSelector;
 use console_data::related;
 use console_data::resource::ObjectRef;
 use console_data::scope::Scope;
+use console_operations::effect::{Effect, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
+use console_operations::navigate;
+use console_operations::operations::{self, drain};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 

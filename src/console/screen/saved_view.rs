@@ -3,10 +3,10 @@
 //! Each new screen type must be listed here; the compiler enforces it.
 
 use super::{Screen, View};
-use crate::effect::ConnectionRoute;
 use console_data::access::AccessQuery;
 use console_data::resource::{ClusterId, ObjectRef};
 use console_data::saved_tabs::{SavedQuery, SavedScreen, SavedView};
+use console_operations::effect::ConnectionRoute;
 
 impl Screen {
     /// Returns the saved state of the screen; an error says why it is not restored. `context_of` returns the context

@@ -19,14 +19,14 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::command_availability;
-use crate::effect::Effect;
 use crate::screen::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::resource::ObjectRef;
 use console_data::rows::cell::natural;
 use console_data::rows::node;
+use console_operations::command_availability;
+use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::health::Health;
 use console_toolkit::text::{clean, counted, fit, pad};

@@ -28,7 +28,6 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::effect::Effect;
 use crate::screen::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
@@ -37,6 +36,7 @@ use console_data::related;
 use console_data::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use console_data::rows::workload;
 use console_data::store::StoredObject;
+use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::health::Health;
 use console_toolkit::text::{clean, fit, grouped, pad, tail};

@@ -9,8 +9,6 @@ use ratatui::text::{Line, Span};
 use serde_json::Value;
 
 use super::View;
-use crate::command_availability;
-use crate::effect::Effect;
 use crate::screen::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
@@ -18,6 +16,8 @@ use console_data::past::{self, HistoryScope, TimePosition};
 use console_data::point_in_time::{PointInTime, TimeSelector, TimeTravel, WayBack};
 use console_data::resource::{ObjectRef, Uid};
 use console_data::store::TouchedObjects;
+use console_operations::command_availability;
+use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;

@@ -8,7 +8,6 @@ use tokio::sync::mpsc;
 
 use super::Shell;
 use crate::disk_writer::DiskWriter;
-use crate::effect::Runner;
 use crate::joined_clusters::{ClusterSources, JoinedClusters};
 use crate::model::{Model, Setup};
 use crate::reload;
@@ -20,6 +19,7 @@ use console_data::feed::{self, Feed};
 use console_data::message::{Data, Message};
 use console_data::read_only;
 use console_data::scope::Scope;
+use console_operations::effect::Runner;
 use console_toolkit::toast::Toast;
 
 /// The maximum time to wait for changes in progress before a switch.

@@ -8,7 +8,6 @@ use super::{LoopControl, Shell};
 use crate::console_state::ConsoleState;
 use crate::disk_writer::DiskWriter;
 use crate::display::Display;
-use crate::effect::Task;
 use crate::model::Job;
 use crate::screen::edit;
 use crate::screen::forwards::LISTENING;
@@ -19,6 +18,7 @@ use console_data::message::{Data, FileEdited, Message};
 use console_data::resource::ClusterId;
 use console_data::saved_tabs::SavedTabs;
 use console_data::screen_dumps;
+use console_operations::effect::Task;
 use console_toolkit::toast::Toast;
 
 impl Shell {

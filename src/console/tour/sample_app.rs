@@ -3,10 +3,10 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::Value;
 
-use crate::effect::{Dialog, Effect};
 use console_data::action::{Action, Mutation};
 use console_data::catalogue::Catalogue;
 use console_data::resource::ObjectRef;
+use console_operations::effect::{Dialog, Effect};
 use object::well_known::annotation::LAST_APPLIED;
 
 /// The name of the practice Deployment.

@@ -6,14 +6,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Service;
 use kube::Client;
-use podium::console::diagnostics::{Diagnostics, PolicyTarget};
-use podium::console::effect::Runner;
 use podium::console::model::Job;
 use podium::console::screen::connection::ConnectionData;
 use podium::console::screen::connection::report::Report;
 use podium::console::screen::describe::DescribeData;
 use podium::console_data::message::{Data, Message};
 use podium::console_data::store::{Change, Delta};
+use podium::console_operations::diagnostics::{Diagnostics, PolicyTarget};
+use podium::console_operations::effect::Runner;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

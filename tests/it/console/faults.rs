@@ -1,7 +1,6 @@
 //! Faults and fenced nodes: shown in all screens, healed and taken back from the console.
 
 use jiff::SignedDuration;
-use podium::console::effect::{Outbox, Runner};
 use podium::console::model::Job;
 use podium::console_data::action::{Mutation, Outcome};
 use podium::console_data::builtin_kinds;
@@ -10,6 +9,7 @@ use podium::console_data::context::ScreenId;
 use podium::console_data::message::Message;
 use podium::console_data::scope::Scope;
 use podium::console_data::store::{Change, Delta};
+use podium::console_operations::effect::{Outbox, Runner};
 use podium::object::fault::Fault;
 use podium::object::node_fence::NodeFence;
 use serde_json::{Value, json};

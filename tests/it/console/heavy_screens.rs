@@ -6,8 +6,6 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::console::model::Job;
-use podium::console::operations::drain::{BudgetTracker, EvictionState, Options, Progress, plan};
-use podium::console::pane::{Outcome, PaneEvent, StartProgress};
 use podium::console::screen::describe::DescribeData as Described;
 use podium::console::screen::logs::LogLine;
 use podium::console::screen::logs::LogsData as Logged;
@@ -15,6 +13,8 @@ use podium::console::screen::terminal::TerminalData as Opened;
 use podium::console_data::message::{Data, Message};
 use podium::console_data::resource::Uid;
 use podium::console_data::store::{Change, Delta};
+use podium::console_operations::operations::drain::{BudgetTracker, EvictionState, Options, Progress, plan};
+use podium::console_operations::pane::{Outcome, PaneEvent, StartProgress};
 use serde_json::json;
 
 use super::acted;

@@ -6,11 +6,11 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet}
 use k8s_openapi::api::batch::v1::{CronJob, Job as BatchJob};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Node, Pod, ReplicationController};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use podium::console::effect::Runner;
 use podium::console::model::Job;
 use podium::console_data::catalogue::{self, Catalogue};
 use podium::console_data::message::Message;
 use podium::console_data::store::{Change, Delta};
+use podium::console_operations::effect::Runner;
 use podium::testing::Cluster;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -2,11 +2,11 @@
 
 use base::did_you_mean::nearest;
 
-use crate::effect::Effect;
 use crate::model::Model;
 use console_data::clusters::ConnectionState;
 use console_data::contexts::ContextEntry;
 use console_data::resource::{ClusterId, Kind};
+use console_operations::effect::Effect;
 
 /// Parses the contexts after a kind: the names after each `@`, up to the filter.
 pub(super) fn named(arguments: &[&str], model: &Model) -> Result<Vec<String>, String> {

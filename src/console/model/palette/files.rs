@@ -1,8 +1,8 @@
 //! `:dir DIRECTORY` and `:apply FILE`: manifests on the user's disk.
 
-use crate::effect::{Effect, FilesRoute, Route};
 use crate::model::Model;
 use console_data::read_only;
+use console_operations::effect::{Effect, FilesRoute, Route};
 use console_toolkit::text::typed_path;
 
 /// Opens `:dir` and `:apply`; the path is the whole rest of the line, because file names may contain spaces.

@@ -11,11 +11,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-use crate::dialog::{Field, Fields};
-use crate::effect::{Dialog, Effect, PaneContent, Route, SplitDirection, TableRoute};
 use crate::model::Model;
-use crate::operations::add_node::{self, NewNode};
-use crate::operations::{controller, node_shell, snapshot};
 use crate::screen::View;
 use base::did_you_mean::nearest;
 use console_data::context::ScreenId;
@@ -24,6 +20,10 @@ use console_data::read_only;
 use console_data::scope::Scope;
 use console_data::screen_dumps;
 use console_data::workloads;
+use console_operations::dialog::{Field, Fields};
+use console_operations::effect::{Dialog, Effect, PaneContent, Route, SplitDirection, TableRoute};
+use console_operations::operations::add_node::{self, NewNode};
+use console_operations::operations::{controller, node_shell, snapshot};
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS, TABLE};
 
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {

@@ -1,9 +1,6 @@
 //! `:COMMAND` on the selection, and `:COMMAND NAME` on an object of the command's kind.
 
-use crate::command_availability;
-use crate::effect::Effect;
 use crate::model::Model;
-use crate::operations;
 use crate::screen::View;
 use crate::screen::object_commands;
 use console_data::builtin_kinds;
@@ -12,6 +9,9 @@ use console_data::read_only;
 use console_data::resource::{Kind, ObjectRef};
 use console_data::scope::Scope;
 use console_data::store::{Identity, Store};
+use console_operations::command_availability;
+use console_operations::effect::Effect;
+use console_operations::operations;
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext};
 use console_toolkit::text::counted;
 

@@ -1,12 +1,12 @@
 //! `:KIND …`: opens a table with namespace and filter, in the syntax of kubectl or k9s.
 
 use super::contexts;
-use crate::effect::{Effect, TableRoute};
 use crate::model::Model;
 use base::did_you_mean::nearest;
 use console_data::query::Query;
 use console_data::resource::Kind;
 use console_data::scope::Scope;
+use console_operations::effect::{Effect, TableRoute};
 
 /// Opens a table of the kind with these arguments.
 pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {

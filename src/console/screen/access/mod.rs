@@ -27,13 +27,13 @@ use ratatui::text::{Line, Span};
 use regex::Regex;
 
 use super::View;
-use crate::effect::Effect;
 use console_data::access::self_rules::SelfRules;
 use console_data::access::who_can::{Policy, WhoCanReport, subjects_allowed};
 use console_data::access::{AccessQuery, namespace_of};
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::query::pattern;
+use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, wrapped};
 use console_toolkit::widget::scroll::Scroll;

@@ -23,9 +23,9 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::View;
-use crate::effect::{ConnectionRoute, Effect, Outbox};
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
+use console_operations::effect::{ConnectionRoute, Effect, Outbox};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, wrapped};
 use console_toolkit::widget::scroll::Scroll;

@@ -17,13 +17,13 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::effect::{Effect, LogRun, Route, TerminalPurpose};
-use crate::operations;
 use crate::screen::object_commands;
 use console_data::container_state::{ContainerFacts, of_pod};
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::resource::ObjectRef;
+use console_operations::effect::{Effect, LogRun, Route, TerminalPurpose};
+use console_operations::operations;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;

@@ -7,8 +7,8 @@ use kube::api::{WatchEvent, WatchParams};
 
 use super::ControllerData;
 use super::response::{ControllerResponse, fetch, read, refused};
-use crate::effect::Outbox;
 use console_data::resource::ObjectRef;
+use console_operations::effect::Outbox;
 
 /// Pause between two requests if the controller cannot be watched or the request failed.
 const PAUSE: Duration = Duration::from_secs(1);

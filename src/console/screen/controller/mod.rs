@@ -30,15 +30,15 @@ use ratatui::layout::Rect;
 use regex::Regex;
 
 use super::View;
-use crate::effect::Effect;
-use crate::navigate::open_table_at;
-use crate::operations;
 use crate::screen::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::query;
 use console_data::resource::ObjectRef;
 use console_data::rows::controller::{ControllerStatus, KeyStatus};
+use console_operations::effect::Effect;
+use console_operations::navigate::open_table_at;
+use console_operations::operations;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::effect::Outbox;
-use crate::operations::controller::ABSENT;
 use console_data::action::error_text;
 use console_data::resource::ObjectRef;
 use console_data::rows::controller::{ControllerStatus, PLURAL};
+use console_operations::effect::Outbox;
+use console_operations::operations::controller::ABSENT;
 
 /// The result of a request for a controller's status.
 #[derive(Clone, Debug, PartialEq, Eq)]

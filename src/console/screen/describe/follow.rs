@@ -10,10 +10,10 @@ use kube::runtime::watcher::{self, Event, watch_object};
 use serde_json::Value;
 
 use super::DescribeData;
-use crate::diagnostics::PolicyTarget;
-use crate::effect::Outbox;
 use console_data::decoded::JsonObject;
 use console_data::resource::ObjectRef;
+use console_operations::diagnostics::PolicyTarget;
+use console_operations::effect::Outbox;
 
 /// Pause between two evaluations of policies: each evaluation reads all policies, labels and namespaces that affect its
 /// result.

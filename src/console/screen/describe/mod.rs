@@ -16,8 +16,6 @@ use ratatui::widgets::Paragraph;
 use serde_json::Value;
 
 use super::View;
-use crate::command_availability;
-use crate::effect::Effect;
 use crate::screen::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
@@ -25,6 +23,8 @@ use console_data::point_in_time::{PointInTime, TimeSelector, TimeTravel, WayBack
 use console_data::related::is_unscheduled;
 use console_data::resource::{ObjectRef, Uid};
 use console_data::store::StoredObject;
+use console_operations::command_availability;
+use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::search::Search;
 use console_toolkit::text::{clean, fit};

@@ -5,12 +5,12 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::Value;
 
 use super::{Describe, DescribeData};
-use crate::effect::Effect;
 use console_data::context::Context;
 use console_data::past::{self, HistoryScope, PastView, TimePosition};
 use console_data::point_in_time::{TimeTravel, WayBack};
 use console_data::resource::Kind;
 use console_data::store::Stores;
+use console_operations::effect::Effect;
 use console_toolkit::toast::Toast;
 
 /// The result of a step of time travel, or why it failed.

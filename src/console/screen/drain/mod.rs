@@ -3,7 +3,7 @@
 //! Before the start the rows follow the live stores; afterwards they belong to the drain. It continues in the
 //! background when the screen is closed, and its result stays readable.
 //!
-//! The decisions and the execution are in [`crate::operations::drain`]. [`replacement`] finds the pods that replaced the
+//! The decisions and the execution are in [`console_operations::operations::drain`]. [`replacement`] finds the pods that replaced the
 //! evicted ones, and is pure.
 
 pub(crate) mod options;
@@ -20,15 +20,17 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::command_availability;
-use crate::effect::Effect;
-use crate::operations::drain::{BudgetTracker, EvictionState, Options, Progress, Row, driver, plan};
-use crate::operations::node::cordon;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::resource::{ObjectRef, Uid};
 use console_data::rows::node::is_cordoned;
 use console_data::saved_tabs::{SavedDrain, SavedStage};
+use console_operations::command_availability;
+use console_operations::effect::Effect;
+use console_operations::operations::drain::{
+    BudgetTracker, EvictionState, Options, Progress, Row, driver, plan,
+};
+use console_operations::operations::node::cordon;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::operations::drain::Options;
+use console_operations::operations::drain::Options;
 
 /// Grace periods that the switch cycles through, in seconds, the shortest last; `None` uses the period of each pod.
 const GRACES: [Option<u32>; 6] = [None, Some(300), Some(60), Some(30), Some(5), Some(0)];

@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use crate::operations::drain::Row;
 use console_data::pod_status;
 use console_data::resource::Uid;
+use console_operations::operations::drain::Row;
 
 /// A pod that replaces an evicted one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ fn replacement(pod: &Pod) -> Replacement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::drain::{BudgetDecision, PodDeleteStatus};
+    use console_operations::operations::drain::{BudgetDecision, PodDeleteStatus};
     use serde_json::json;
 
     fn row(uid: &str, owner: Option<&str>) -> Row {

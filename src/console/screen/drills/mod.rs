@@ -23,9 +23,9 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use super::View;
-use crate::effect::{Dialog, Effect, Outbox};
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
+use console_operations::effect::{Dialog, Effect, Outbox};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, wrapped};
 use console_toolkit::toast::Toast;

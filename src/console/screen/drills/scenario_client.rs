@@ -9,10 +9,10 @@ use manifest::drills::{DRILLS, Drill};
 use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioRuns};
 use serde_json::{Value, json};
 
-use crate::effect::Outbox;
 use console_data::action::{Action, Mutation, PatchKind, error_text};
 use console_data::decoded::TypedApi;
 use console_data::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
+use console_operations::effect::Outbox;
 
 /// The resource, which only Podium's API serves.
 const PLURAL: &str = "scenarios";

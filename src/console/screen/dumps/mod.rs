@@ -14,11 +14,11 @@ use regex::Regex;
 pub(crate) use text::DumpText;
 
 use super::View;
-use crate::effect::{Dialog, Effect, Route};
 use console_data::context::Context;
 use console_data::message::{FileEdited, ScreenMessage};
 use console_data::query;
 use console_data::screen_dumps::{self, Dump, Dumps};
+use console_operations::effect::{Dialog, Effect, Route};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, format_size, grouped, pad, tail};
 use console_toolkit::toast::Toast;

@@ -6,11 +6,11 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::effect::Effect;
 use crate::screen::View;
 use console_data::context::Context;
 use console_data::message::{FileEdited, ScreenMessage};
 use console_data::screen_dumps;
+use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, grouped};
 use console_toolkit::widget::text_pane::TextPane;

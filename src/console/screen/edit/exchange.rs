@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::action;
 use super::problem::{self, Problem};
-use crate::effect::{Effect, Outbox};
 use console_data::action::{WriteMode, error_text, execute, replace};
 use console_data::changes::editable;
 use console_data::drafts::Draft;
 use console_data::resource::ObjectRef;
+use console_operations::effect::{Effect, Outbox};
 use console_toolkit::yaml_text;
 
 /// Time without typing after which the text is checked by the server.

@@ -23,7 +23,6 @@ use serde_json::Value;
 use tui_textarea::{CursorMove, TextArea};
 
 use super::View;
-use crate::effect::{Dialog, Effect};
 use console_data::changes::editable;
 use console_data::changes::merge::{self, Change, MergeResult};
 use console_data::context::Context;
@@ -32,6 +31,7 @@ use console_data::message::ScreenMessage;
 use console_data::resource::{ObjectRef, Uid};
 use console_data::saved_tabs::SavedScreen;
 use console_data::store::TouchedObjects;
+use console_operations::effect::{Dialog, Effect};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;

@@ -11,11 +11,11 @@ use jiff::Timestamp;
 use kube::Client;
 use kube::api::LogParams;
 
-use crate::effect::{Effect, Outbox};
 use console_data::action::error_text;
 use console_data::container_state::ContainerFacts;
 use console_data::decoded::api_of;
 use console_data::resource::{ObjectRef, Uid};
+use console_operations::effect::{Effect, Outbox};
 use console_toolkit::log_line::LogLine;
 use object::Kind;
 

@@ -25,7 +25,6 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::View;
-use crate::effect::Effect;
 use crate::screen::object_commands;
 use chain::{Countdown, Link, explain};
 use console_data::context::Context;
@@ -33,6 +32,7 @@ use console_data::message::ScreenMessage;
 use console_data::related;
 use console_data::resource::{ObjectRef, ResourceKey};
 use console_data::store::TouchedObjects;
+use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, wrapped};
 use console_toolkit::widget::cursor::Cursor;

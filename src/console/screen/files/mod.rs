@@ -14,12 +14,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::View;
-use crate::effect::{Effect, FilesRoute, Route};
-use crate::operations;
 use console_data::context::Context;
 use console_data::message::{FileEdited, ScreenMessage};
 use console_data::query;
 use console_data::resource::ObjectRef;
+use console_operations::effect::{Effect, FilesRoute, Route};
+use console_operations::operations;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, format_size, grouped, pad, tail};
 use console_toolkit::toast::Toast;

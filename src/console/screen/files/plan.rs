@@ -11,13 +11,13 @@ use kube::Client;
 use manifest::Document;
 use serde_json::Value;
 
-use crate::dialog::{Field, Fields};
-use crate::effect::{Dialog, Effect};
 use console_data::action::{Action, FIELD_MANAGER, Mutation, dry_run, error_text};
 use console_data::changes::editable;
 use console_data::context::Context;
 use console_data::resource::{ObjectRef, Uid};
 use console_data::scope::Scope;
+use console_operations::dialog::{Field, Fields};
+use console_operations::effect::{Dialog, Effect};
 use console_toolkit::text::fit;
 use console_toolkit::toast::Toast;
 
@@ -287,8 +287,8 @@ fn action(path: &Path, planned: &[PlannedObject], force: bool) -> Option<Action>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialog::Note;
     use console_data::builtin_kinds;
+    use console_operations::dialog::Note;
     use k8s_openapi::api::apps::v1::Deployment;
     use serde_json::json;
 

@@ -19,9 +19,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use crate::effect::ForwardRequest;
 use console_data::action::error_text;
 use console_data::decoded::{JsonObject, api_of};
+use console_operations::effect::ForwardRequest;
 use object::Kind;
 use object::pod::is_ready;
 

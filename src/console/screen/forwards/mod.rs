@@ -23,10 +23,10 @@ use tokio::sync::mpsc;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::effect::{Effect, ForwardRequest, Route};
-use crate::operations::forward;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
+use console_operations::effect::{Effect, ForwardRequest, Route};
+use console_operations::operations::forward;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::health::Health;
 use console_toolkit::text::{clean, fit, grouped, pad};

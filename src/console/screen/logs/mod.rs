@@ -31,12 +31,12 @@ use ratatui::layout::Rect;
 use tokio::sync::watch;
 
 use super::View;
-use crate::effect::{Effect, LogRun, Outbox};
 use console_data::container::default_container;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::resource::ObjectRef;
 use console_data::saved_tabs::{SavedContainers, SavedScreen};
+use console_operations::effect::{Effect, LogRun, Outbox};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::search::Search;
 use console_toolkit::toast::Toast;

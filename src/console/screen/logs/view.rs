@@ -8,10 +8,10 @@ use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::{ContainerFilter, Level, LogLine, LogStart, Logs, Position, Subject};
-use crate::effect::LogRun;
 use console_data::context::Context;
 use console_data::related::events_about;
 use console_data::rows::event::{is_warning, last_seen};
+use console_operations::effect::LogRun;
 use console_toolkit::log_line::LineOrigin;
 use console_toolkit::text::{clean, fit, grouped};
 use console_toolkit::theme::Theme;

@@ -10,8 +10,6 @@ use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::Resource;
 
 use super::{Overview, OverviewPanel};
-use crate::effect::{Effect, Route, RowScope, TableRoute};
-use crate::navigate;
 use console_data::context::Context;
 use console_data::message::Data;
 use console_data::past::{self, HistoryScope, PastView, TimePosition};
@@ -19,6 +17,8 @@ use console_data::point_in_time::{PointInTime, TimeSelector, TimeTravel};
 use console_data::resource::{Kind, ResourceKey};
 use console_data::scope::Scope;
 use console_data::store::Stores;
+use console_operations::effect::{Effect, Route, RowScope, TableRoute};
+use console_operations::navigate;
 use console_toolkit::toast::Toast;
 
 /// The result of a step of time travel.

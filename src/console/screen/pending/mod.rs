@@ -19,8 +19,6 @@ use ratatui::layout::Rect;
 use regex::Regex;
 
 use super::View;
-use crate::effect::Effect;
-use crate::navigate::open_table_at;
 use crate::screen::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
@@ -28,6 +26,8 @@ use console_data::query;
 use console_data::related::waits_for_a_node;
 use console_data::resource::{ObjectRef, ResourceKey};
 use console_data::store::TouchedObjects;
+use console_operations::effect::Effect;
+use console_operations::navigate::open_table_at;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;

@@ -4,9 +4,9 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use serde_json::{Map, Value, json};
 
 use super::history::{REVISION, without_hash};
-use crate::operations::restart::is_paused;
 use console_data::action::{Action, Mutation, PatchKind};
 use console_data::resource::ObjectRef;
+use console_operations::operations::restart::is_paused;
 
 /// System annotations that an undo leaves unchanged on the Deployment (kubectl's `annotationsToSkip`).
 const SKIPPED: [&str; 7] = [

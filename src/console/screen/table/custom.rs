@@ -1,7 +1,6 @@
 //! The columns of a table: those of the kind, or the user's choice (CON-16).
 
 use super::Table;
-use crate::effect::{Effect, RowScope};
 use console_data::context::Context;
 use console_data::extensions::Order;
 use console_data::index::Sort;
@@ -11,6 +10,7 @@ use console_data::rows::custom::Layout;
 use console_data::rows::{Cell, Column, Row};
 use console_data::scope::Scope;
 use console_data::sort_memory::Direction;
+use console_operations::effect::{Effect, RowScope};
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 

@@ -6,11 +6,11 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use super::Table;
-use crate::effect::RowScope;
 use console_data::context::Context;
 use console_data::links::UnavailableReason;
 use console_data::resource::ObjectRef;
 use console_data::scope::Scope;
+use console_operations::effect::RowScope;
 use console_toolkit::command::Command;
 use console_toolkit::text::{clean, fit, grouped, wrapped};
 use object::fault::Fault;

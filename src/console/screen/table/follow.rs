@@ -7,12 +7,12 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::{FLASH, Table};
-use crate::effect::RowScope;
 use console_data::context::Context;
 use console_data::kind_view;
 use console_data::resource::{ResourceKey, Uid};
 use console_data::rows::{Row, RowKey};
 use console_data::store::{TouchedObjects, controller_of};
+use console_operations::effect::RowScope;
 use object::node_fence::NodeFence;
 
 /// Returns the Deployments with rows that show the state of these pods.

@@ -5,13 +5,13 @@ use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use k8s_openapi::api::core::v1::Event;
 
 use super::Table;
-use crate::effect::Effect;
 use crate::screen::object_commands;
 use console_data::context::Context;
 use console_data::index::{Filter, Sort};
 use console_data::rows::cell::ColumnVisibility;
 use console_data::rows::{Column, Row, RowKey};
 use console_data::sort_memory::{Direction, SortOrder};
+use console_operations::effect::Effect;
 use console_toolkit::command::Command;
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;

@@ -40,8 +40,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::command_availability;
-use crate::effect::{Effect, RowScope, TableRoute};
 use crate::screen::object_commands;
 use build::TableBuild;
 use column_layout::Widths;
@@ -59,6 +57,8 @@ use console_data::rows::custom::Layout;
 use console_data::rows::{Column, Row, RowKey};
 use console_data::sort_memory::Direction;
 use console_data::workloads::Workload;
+use console_operations::command_availability;
+use console_operations::effect::{Effect, RowScope, TableRoute};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::Table;
-use crate::effect::Effect;
 use console_data::clusters::{ConnectionState, Freshness};
 use console_data::context::Context;
 use console_data::kind_view;
 use console_data::resource::{ClusterId, Kind, ResourceKey};
 use console_data::rows::{Cell, Column, Row, RowKey};
 use console_data::store::TouchedObjects;
+use console_operations::effect::Effect;
 use console_toolkit::text::{age, clean, seconds_until};
 use console_toolkit::toast::Toast;
 

@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 
 use super::Table;
-use crate::command_availability;
-use crate::effect::{Dialog, Effect};
 use crate::screen::View;
 use crate::screen::object_commands::{self, MarkScope};
 use console_data::clusters::Freshness;
@@ -13,6 +11,8 @@ use console_data::context::Context;
 use console_data::resource::{ClusterId, Kind, ObjectRef};
 use console_data::rows::Row;
 use console_data::workloads::Workload;
+use console_operations::command_availability;
+use console_operations::effect::{Dialog, Effect};
 use console_toolkit::command::{Command, CommandImpact};
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;

@@ -8,7 +8,6 @@ use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::Table;
-use crate::effect::{Effect, RowScope};
 use console_data::builtin_kinds;
 use console_data::context::Context;
 use console_data::message::Data;
@@ -17,6 +16,7 @@ use console_data::point_in_time::{PointInTime, TimeTravel, WayBack};
 use console_data::resource::Kind;
 use console_data::scope::Scope;
 use console_data::store::Stores;
+use console_operations::effect::{Effect, RowScope};
 use console_toolkit::toast::Toast;
 
 /// The result of a step of time travel; only the table knows its content.

@@ -2,13 +2,13 @@
 //! arrives; until then their names are pending.
 
 use super::Table;
-use crate::effect::{RowScope, TableRoute};
 use console_data::context::Context;
 use console_data::index::{Filter, Sort};
 use console_data::resource::{ClusterId, Kind, ObjectRef};
 use console_data::rows::Row;
 use console_data::saved_tabs::{SavedObject, SavedRelation, SavedScope, SavedView};
 use console_data::sort_memory::{Direction, SortOrder};
+use console_operations::effect::{RowScope, TableRoute};
 
 /// The sort order and the selection that a restored table still has to apply.
 #[derive(Debug, Default)]

@@ -1,12 +1,12 @@
 //! Decides which objects of its kind a table lists.
 
 use super::Table;
-use crate::effect::RowScope;
 use console_data::context::Context;
 use console_data::related;
 use console_data::resource::Uid;
 use console_data::rows::Row;
 use console_data::store::controller_of;
+use console_operations::effect::RowScope;
 
 impl Table {
     /// Returns whether the table lists a row of the context's cluster.

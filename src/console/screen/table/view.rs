@@ -13,7 +13,6 @@ use unicode_width::UnicodeWidthStr;
 use super::Table;
 use super::column_layout::{GAP, VisibleColumns};
 use super::empty;
-use crate::effect::RowScope;
 use console_data::clusters::Freshness;
 use console_data::context::Context;
 use console_data::rows::cell::Align;
@@ -21,6 +20,7 @@ use console_data::rows::event;
 use console_data::rows::{Cell, Row};
 use console_data::sort_memory::Direction;
 use console_data::thresholds::{Load, ThresholdLevel};
+use console_operations::effect::RowScope;
 use console_toolkit::text::{clean, fit, grouped, wrapped};
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {

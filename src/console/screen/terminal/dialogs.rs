@@ -3,11 +3,11 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Plan, TerminalData};
-use crate::dialog::{Field, Fields};
-use crate::effect::{Dialog, Effect, TerminalPurpose};
-use crate::pane::{DebugPlan, SessionTarget};
 use console_data::container::default_container;
 use console_data::resource::ObjectRef;
+use console_operations::dialog::{Field, Fields};
+use console_operations::effect::{Dialog, Effect, TerminalPurpose};
+use console_operations::pane::{DebugPlan, SessionTarget};
 
 /// Returns the session target in a container for a purpose.
 pub(super) fn opening(purpose: TerminalPurpose, container: &str) -> SessionTarget {

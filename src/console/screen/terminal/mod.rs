@@ -16,11 +16,6 @@ use ratatui::layout::Rect;
 use tokio::sync::mpsc;
 
 use super::View;
-use crate::effect::{Effect, Outbox, TerminalPurpose};
-use crate::pane::{
-    DebugPlan, Emulator, Outcome, PaneEvent, PaneInput, PaneSize, Session, SessionTarget, StartProgress,
-    keys, program,
-};
 use console_data::action::{Action, Mutation, PatchKind, error_text};
 use console_data::container_state;
 use console_data::context::Context;
@@ -29,6 +24,11 @@ use console_data::message::ScreenMessage;
 use console_data::node_shell::NodeShell;
 use console_data::resource::ObjectRef;
 use console_data::saved_tabs::{SavedScreen, SavedTerminal};
+use console_operations::effect::{Effect, Outbox, TerminalPurpose};
+use console_operations::pane::{
+    DebugPlan, Emulator, Outcome, PaneEvent, PaneInput, PaneSize, Session, SessionTarget, StartProgress,
+    keys, program,
+};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 use dialogs::{container_dialog, debug_dialog, opening};

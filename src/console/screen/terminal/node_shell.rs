@@ -1,6 +1,6 @@
 //! A shell on a node: the dialog before, the pod that is created for it, and the removal of that pod.
 //!
-//! The pod belongs to a task that outlives the screen ([`crate::effect::Outbox::spawn_detached`]): a screen closed while the pod
+//! The pod belongs to a task that outlives the screen ([`console_operations::effect::Outbox::spawn_detached`]): a screen closed while the pod
 //! is being created, and a console that exits, leave nothing behind. A pod left by a killed console ends by itself
 //! ([`console_data::node_shell`]).
 
@@ -13,16 +13,16 @@ use kube::{Api, Client};
 use tokio::sync::oneshot;
 
 use super::{Plan, TerminalData};
-use crate::dialog::{Field, Fields, Note};
-use crate::effect::{Dialog, Effect, Outbox};
-use crate::operations::node_shell::{fresh_pod, leftover_notice, make, remove, with_uid};
-use crate::pane::SessionTarget;
 use console_data::access::Attributes;
 use console_data::action::{error_text, execute};
 use console_data::context::Context;
 use console_data::node_shell::{self, CONTAINER, NodeShell};
 use console_data::resource::ObjectRef;
 use console_data::rows::node::is_ready;
+use console_operations::dialog::{Field, Fields, Note};
+use console_operations::effect::{Dialog, Effect, Outbox};
+use console_operations::operations::node_shell::{fresh_pod, leftover_notice, make, remove, with_uid};
+use console_operations::pane::SessionTarget;
 
 /// Timeout of the permission check, and of each request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);

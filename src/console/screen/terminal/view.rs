@@ -7,10 +7,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Borders, Paragraph, Wrap};
 
 use super::{Terminal, TerminalStage};
-use crate::effect::TerminalPurpose;
-use crate::pane::widget::TerminalView;
-use crate::pane::{PaneInput, PaneSize, StartProgress};
 use console_data::context::Context;
+use console_operations::effect::TerminalPurpose;
+use console_operations::pane::widget::TerminalView;
+use console_operations::pane::{PaneInput, PaneSize, StartProgress};
 use console_toolkit::command::Command;
 use console_toolkit::text::{clean, fit};
 

@@ -35,7 +35,6 @@ use ratatui::layout::Rect;
 use regex::Regex;
 
 use super::View;
-use crate::effect::Effect;
 use crate::screen::object_commands;
 use console_data::context::Context;
 use console_data::kind_view::{self, Pods};
@@ -45,6 +44,7 @@ use console_data::point_in_time::TimeSelector;
 use console_data::query::pattern;
 use console_data::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use console_data::store::TouchedObjects;
+use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;

@@ -3,12 +3,12 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{CopyDirection, Plan, TransferChoice, TransferData};
-use crate::dialog::{Field, Fields};
-use crate::effect::{Dialog, Effect};
-use crate::transfer::split;
 use console_data::container::default_container;
 use console_data::container_state;
 use console_data::resource::ObjectRef;
+use console_operations::dialog::{Field, Fields};
+use console_operations::effect::{Dialog, Effect};
+use console_operations::transfer::split;
 use console_toolkit::text::clean;
 
 const OUT: &str = "out of the container";

@@ -11,7 +11,7 @@
 //!  ╰──────────────────────────────── x stop ─────╯
 //! ```
 //!
-//! Replacing an existing file needs a confirmation. The copy itself is in [`crate::transfer`].
+//! Replacing an existing file needs a confirmation. The copy itself is in [`console_operations::transfer`].
 
 mod dialogs;
 
@@ -26,13 +26,13 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::View;
-use crate::effect::{Effect, Outbox};
-use crate::transfer::{Container, Progress, local, split};
 use console_data::action::{Action, Mutation, Outcome};
 use console_data::context::Context;
 use console_data::decoded::api_of;
 use console_data::message::{Message, ScreenMessage};
 use console_data::resource::ObjectRef;
+use console_operations::effect::{Effect, Outbox};
+use console_operations::transfer::{Container, Progress, local, split};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, format_size, typed_path, wrapped};
 use console_toolkit::toast::Toast;

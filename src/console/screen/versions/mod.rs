@@ -21,7 +21,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::effect::Effect;
 use crate::screen::object_commands;
 use console_data::context::Context;
 use console_data::kind_view::{self, Template};
@@ -29,6 +28,7 @@ use console_data::message::ScreenMessage;
 use console_data::past::{self, Versions};
 use console_data::resource::{ObjectRef, Uid};
 use console_data::store::TouchedObjects;
+use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;

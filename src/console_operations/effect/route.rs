@@ -1,0 +1,238 @@
+//! The routes to screens: each names a screen by its parameters. The application creates the screen, so that no screen
+//! depends on another.
+
+use std::path::PathBuf;
+
+use console_data::access::AccessQuery;
+use console_data::point_in_time::TimeSelector;
+use console_data::resource::{ClusterId, Kind, ObjectRef, Uid};
+
+/// The restriction of a table to some objects of its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RowScope {
+    /// All objects in scope.
+    All,
+    /// Pods on a node.
+    OnNode(String),
+    /// Objects owned by this object, directly or indirectly.
+    OwnedBy(ObjectRef),
+    /// Objects in one namespace, regardless of the scope.
+    In(String),
+    /// Pods that a service or budget selects.
+    Selected(ObjectRef),
+    /// Pods that refer to this ConfigMap, Secret, ServiceAccount or claim in their spec.
+    Using(ObjectRef),
+    /// Events about this object.
+    About(ObjectRef),
+}
+
+/// The arrangement of a tab's panes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitDirection {
+    /// The second pane is to the right of the first.
+    Beside,
+    /// The second pane is below the first.
+    Below,
+}
+
+/// The view of the selected object in the second pane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PaneContent {
+    /// Logs of objects with pods, YAML of all others.
+    Default,
+    /// The object's logs, or its YAML if it has no logs.
+    Logs,
+    /// Its YAML.
+    Yaml,
+    /// Its description.
+    Describe,
+    /// The events about the object.
+    Events,
+}
+
+impl PaneContent {
+    /// The arguments of `:split`.
+    pub const ARGUMENTS: [(&str, Self); 4] =
+        [("logs", Self::Logs), ("yaml", Self::Yaml), ("describe", Self::Describe), ("events", Self::Events)];
+}
+
+/// A table to open.
+#[derive(Clone, Debug)]
+pub struct TableRoute {
+    /// The kind of its rows.
+    pub kind: Kind,
+    /// The restriction.
+    pub only: RowScope,
+    /// The initial position of the cursor.
+    pub at: Option<Uid>,
+    /// The initial filter; must be valid.
+    pub filter: String,
+    /// The clusters of the rows; empty for the screen's own cluster.
+    pub clusters: Vec<ClusterId>,
+    /// The point in time that the table shows first; `None` for the present.
+    pub when: Option<TimeSelector>,
+}
+
+impl TableRoute {
+    /// Creates a table of all objects of a kind in scope.
+    pub fn of(kind: Kind) -> Self {
+        Self { kind, only: RowScope::All, at: None, filter: String::new(), clusters: Vec::new(), when: None }
+    }
+
+    /// Restricts the table to some objects of its kind.
+    #[must_use]
+    pub fn only(self, only: RowScope) -> Self {
+        Self { only, ..self }
+    }
+
+    /// Puts the cursor on an object.
+    #[must_use]
+    pub(crate) fn at(self, uid: Option<Uid>) -> Self {
+        Self { at: uid, ..self }
+    }
+}
+
+/// The run of a container that wrote the logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogRun {
+    /// The current run.
+    Current,
+    /// The run before the last restart.
+    Previous,
+}
+
+/// The type of a terminal session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TerminalPurpose {
+    /// A shell in a container.
+    Shell,
+    /// An attach to the container's own process.
+    Attach,
+    /// A new ephemeral container.
+    Debug,
+    /// A shell on a node, in a pod created for it.
+    NodeShell,
+    /// A local program for the selection.
+    Program,
+}
+
+/// A connection to diagnose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionRoute {
+    /// The pod that opens it: `NAMESPACE/NAME`.
+    pub source: String,
+    /// The destination, as `podium why-not-connected` accepts it.
+    pub destination: String,
+}
+
+/// A port-forward to a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardRequest {
+    /// The pod.
+    pub pod: ObjectRef,
+    /// The pod's port.
+    pub remote: u16,
+    /// The local port; 0 for any free one.
+    pub local: u16,
+}
+
+impl ForwardRequest {
+    /// Describes it: `default/web-1:80`.
+    pub fn describe(&self) -> String {
+        let namespace = self.pod.namespace.as_deref().unwrap_or("default");
+        format!("{namespace}/{}:{}", self.pod.name, self.remote)
+    }
+}
+
+/// A directory or file of the user's to view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilesRoute {
+    /// The path.
+    pub path: PathBuf,
+    /// The dialog for applying the manifests opens at once.
+    pub apply: bool,
+}
+
+/// A screen to open.
+#[derive(Clone, Debug)]
+pub enum Route {
+    /// Objects of a kind.
+    Table(TableRoute),
+    /// The description of an object.
+    Describe(ObjectRef),
+    /// The YAML of an object.
+    Yaml(ObjectRef),
+    /// The YAML of an object at an earlier time.
+    YamlAt(ObjectRef, TimeSelector),
+    /// The description of an object at an earlier time.
+    DescribeAt(ObjectRef, TimeSelector),
+    /// The versions of an object.
+    Versions(ObjectRef),
+    /// The timeline of an object, its owners and its dependants.
+    Timeline(ObjectRef),
+    /// An object in the editor.
+    Edit(ObjectRef),
+    /// Logs of a pod or of the pods of a workload.
+    Logs(ObjectRef, LogRun),
+    /// Logs of one container of a pod.
+    ContainerLogs(ObjectRef, LogRun, String),
+    /// The owner tree, from objects of a kind down, or from all objects without an owner.
+    Tree(Option<Kind>),
+    /// Manifests on the user's disk.
+    Files(FilesRoute),
+    /// The saved files in this directory.
+    Dumps(PathBuf),
+    /// A saved file.
+    Dump(PathBuf),
+    /// The topology: zones, their nodes, and the pods on them.
+    Topology,
+    /// The containers of a pod.
+    Containers(ObjectRef),
+    /// The YAML of a Secret with decoded data.
+    Decoded(ObjectRef),
+    /// The rollout of a Deployment.
+    Rollout(ObjectRef),
+    /// The rollout of a Deployment, with the revision of the ReplicaSet of this name selected.
+    RolloutAt(ObjectRef, String),
+    /// A drain of nodes.
+    Drain(Vec<ObjectRef>),
+    /// The explanation of why an object is not ready.
+    Explain(ObjectRef),
+    /// The explanation of why a pod is pending.
+    Pending(ObjectRef),
+    /// A controller of the control plane.
+    Controller(ObjectRef),
+    /// The diagnosis of a pod's connection.
+    Connection(ConnectionRoute),
+    /// The user's permissions, or the subjects that have a given permission.
+    Access(AccessQuery),
+    /// A copy from or to a container of a pod.
+    Transfer(ObjectRef, Option<String>),
+    /// A terminal in one container of a pod.
+    ContainerTerminal(ObjectRef, TerminalPurpose, String),
+    /// A terminal in a pod, or on a node.
+    Terminal(ObjectRef, TerminalPurpose),
+}
+
+impl Route {
+    /// Reports whether the view shows the past, or nothing that changes in time.
+    pub fn is_historical(&self) -> bool {
+        match self {
+            Self::YamlAt(..)
+            | Self::DescribeAt(..)
+            | Self::Versions(_)
+            | Self::Timeline(_)
+            | Self::Files(_)
+            | Self::Dumps(_)
+            | Self::Dump(_) => true,
+            Self::Table(table) => table.when.is_some(),
+            _ => false,
+        }
+    }
+}
+
+impl From<TableRoute> for Route {
+    fn from(table: TableRoute) -> Self {
+        Self::Table(table)
+    }
+}

@@ -1,0 +1,84 @@
+//! Restarts workloads: one implementation for all views (`kubectl rollout restart`).
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::Deployment;
+use serde_json::json;
+
+use crate::effect::{Dialog, Effect};
+use console_data::action::{Action, Mutation, PatchKind};
+use console_data::context::Context;
+use console_data::resource::ObjectRef;
+use console_data::template;
+use object::well_known::annotation;
+
+/// Shows the dialog for a restart; if one of the objects cannot be restarted, shows the reason instead.
+pub fn show_dialog(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
+    let deployment = |target: &ObjectRef| {
+        let namespace = target.namespace.as_deref().filter(|_| target.kind.is::<Deployment>())?;
+        cx.stores.deployments().by_name(namespace, &target.name)
+    };
+    for target in targets {
+        if deployment(target).is_some_and(is_paused) {
+            return vec![Effect::failed(format!("{}: {}", target.describe(), PAUSED))];
+        }
+    }
+    let title = match targets {
+        [one] => format!("Restart {}", one.describe()),
+        many => format!("Restart {} workloads", many.len()),
+    };
+    let restarted = targets.to_vec();
+    let mut dialog = Dialog::new(title, "Restart", move |_, cx| {
+        let restart = |target| Effect::Act(Box::new(action(target, cx.now)));
+        Ok(restarted.iter().map(restart).collect())
+    });
+    if targets.len() > 1 {
+        for target in targets.iter().take(8) {
+            dialog = dialog.line(target.describe());
+        }
+    }
+    let pods = match targets {
+        [one] => template::object(cx.stores, one).as_ref().and_then(template::replicas),
+        _ => None,
+    };
+    let pods = match pods {
+        Some(1) => "pod is".to_owned(),
+        Some(pods) => format!("{pods} pods are"),
+        None => "pods are".to_owned(),
+    };
+    dialog = dialog.line(format!("Its {pods} replaced step by step, as its strategy allows."));
+    vec![Effect::ShowDialog(Box::new(dialog))]
+}
+
+/// Returns whether rollouts of the Deployment are paused.
+pub fn is_paused(deployment: &Deployment) -> bool {
+    deployment.spec.paused == Some(true)
+}
+
+/// The reason why a paused Deployment is not restarted, in kubectl's words.
+const PAUSED: &str = "can't restart paused deployment (run rollout resume first)";
+
+/// Creates the action that restarts every pod. It sets the annotation on the template that `kubectl rollout restart`
+/// sets, with the same precision of a second.
+pub(crate) fn action(target: &ObjectRef, now: Timestamp) -> Action {
+    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let stamp = json!({annotation::RESTARTED_AT: now});
+    Action {
+        title: format!("restart {}", target.describe()),
+        target: target.clone(),
+        kubectl: format!(
+            "kubectl rollout restart {}/{}{}",
+            target.kind.kubectl_name(),
+            target.name,
+            target.kubectl_namespace()
+        ),
+        mutation: Mutation::Patch {
+            target: target.clone(),
+            subresource: None,
+            kind: PatchKind::Strategic,
+            body: json!({"spec": {"template": {"metadata": {"annotations": stamp}}}}),
+        },
+        inverse: None,
+        undoes: None,
+        quiet: false,
+    }
+}

@@ -1,0 +1,375 @@
+//! One terminal session with a container: opens it, relays bytes in both directions, reports its outcome.
+//!
+//! Runs as one task that owns the WebSocket. Never draws, never interprets output, never changes a pod. Dropping the
+//! [`Session`] detaches: the task ends by itself, and an attached container continues to run.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{AttachParams, AttachedProcess, TerminalSize};
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::mpsc;
+
+use super::debug::{StartProgress, progress};
+use super::heartbeat::Heartbeat;
+use super::inputs::{InputSender, Inputs, PaneInput, PaneSize, inputs};
+use super::outcome::Outcome;
+use super::output::{READ_BYTES, Source, carriage_returns};
+use console_data::action::error_text;
+use console_data::container::{default_container, terminal_of};
+use console_data::decoded::{JsonObject, api_of};
+
+/// Runs bash, which users expect, or `sh` in images without bash. The pane supports 256 colours, independent of the
+/// container's own `TERM`.
+const SHELL: [&str; 3] =
+    ["sh", "-c", "TERM=xterm-256color; export TERM; command -v bash >/dev/null && exec bash || exec sh"];
+/// Maximum number of events in flight; beyond it, reading pauses and the container waits.
+pub(super) const EVENTS: usize = 64;
+/// Time limit for errors of a pod created for a shell: kubelets retry, but a wrong image name stays wrong.
+const ERROR_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The process to open in a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionTarget {
+    /// A shell: bash if the container has it, else sh.
+    Shell {
+        /// The container; `None` is the pod's default one.
+        container: Option<String>,
+    },
+    /// A command with a terminal.
+    Exec {
+        /// The container; `None` is the pod's default one.
+        container: Option<String>,
+        /// Program and arguments.
+        command: Vec<String>,
+    },
+    /// The container's own main process.
+    Attach {
+        /// The container; `None` is the pod's default one.
+        container: Option<String>,
+    },
+    /// An ephemeral container that was just added; it is attached to once it runs.
+    Debug {
+        /// The container's name.
+        container: String,
+    },
+    /// A shell in a pod that was just created for it. It is opened once the container runs, and a heartbeat tells the
+    /// container that the session is alive ([`super::heartbeat`]).
+    Created {
+        /// The container.
+        container: String,
+        /// The command; a shell if it is empty.
+        command: Vec<String>,
+    },
+}
+
+/// An event of the session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PaneEvent {
+    /// A debug container is starting.
+    Progress(StartProgress),
+    /// The terminal is open in this container.
+    Opened {
+        /// The name of the container.
+        container: String,
+        /// False for a container without `tty: true`: it has no line editing and no resizing.
+        tty: bool,
+        /// False for a container that does not read its input (`stdin: true` is missing).
+        stdin: bool,
+    },
+    /// Output of the program, ready for an emulator.
+    Output(Bytes),
+    /// The session ended; no event follows.
+    Ended(Outcome),
+}
+
+/// The console's end of a session.
+#[derive(Debug, Clone)]
+pub struct Session {
+    input: InputSender,
+}
+
+impl Session {
+    /// Starts a session; its events arrive on the receiver, the last one is [`PaneEvent::Ended`].
+    pub fn open(
+        client: Client,
+        namespace: &str,
+        pod: &str,
+        opening: SessionTarget,
+        size: PaneSize,
+    ) -> (Self, mpsc::Receiver<PaneEvent>) {
+        let (input, inputs) = inputs();
+        let (events, receiver) = mpsc::channel(EVENTS);
+        let shell = Shell {
+            pods: api_of(client, object::Kind::Pod, Some(namespace)),
+            pod: pod.to_owned(),
+            inputs,
+            events,
+            size,
+            pending: Vec::new(),
+        };
+        base::task::start(shell.run(opening));
+        (Self { input }, receiver)
+    }
+
+    /// Creates a session that another task serves: its input arrives at the returned receiver.
+    pub(super) fn carried_by_another() -> (Self, Inputs) {
+        let (input, inputs) = inputs();
+        (Self { input }, inputs)
+    }
+
+    /// Queues input without waiting; returns false if the session has ended or does not keep up.
+    pub fn send(&self, input: PaneInput) -> bool {
+        self.input.send(input)
+    }
+}
+
+/// The reason why a session ends before its command does.
+enum SessionEnd {
+    /// The user detached, or the pane was closed.
+    Detached,
+    /// The session could not be opened.
+    Failed(String),
+}
+
+impl From<kube::Error> for SessionEnd {
+    fn from(error: kube::Error) -> Self {
+        Self::Failed(error_text(&error))
+    }
+}
+
+/// The task's state.
+struct Shell {
+    pods: Api<JsonObject>,
+    pod: String,
+    inputs: Inputs,
+    events: mpsc::Sender<PaneEvent>,
+    size: PaneSize,
+    /// Input typed before the terminal was open.
+    pending: Vec<u8>,
+}
+
+impl Shell {
+    async fn run(mut self, opening: SessionTarget) {
+        let outcome = match self.session(opening).await {
+            Ok(outcome) => outcome,
+            Err(SessionEnd::Detached) => Outcome::Detached,
+            Err(SessionEnd::Failed(message)) => Outcome::Failed(message),
+        };
+        // The pane may be closed already, so that the receiver is gone.
+        let _ = self.events.send(PaneEvent::Ended(outcome)).await;
+    }
+
+    async fn session(&mut self, opening: SessionTarget) -> Result<Outcome, SessionEnd> {
+        let mut heartbeat = None;
+        let (process, tty) = match opening {
+            SessionTarget::Shell { container } => {
+                (self.exec(container, SHELL.map(str::to_owned).to_vec()).await?, true)
+            }
+            SessionTarget::Exec { container, command } => (self.exec(container, command).await?, true),
+            SessionTarget::Attach { container } => {
+                let pod: Pod = self.pods.get(&self.pod).await?.decode()?;
+                let container = container.or_else(|| default_container(&pod));
+                let Some(container) = container else {
+                    return Err(SessionEnd::Failed(format!("pod {} has no container", self.pod)));
+                };
+                self.attach(&pod, container).await?
+            }
+            SessionTarget::Debug { container } => {
+                let pod = self.until_running(&container, None).await?;
+                self.attach(&pod, container).await?
+            }
+            SessionTarget::Created { container, command } => {
+                self.until_running(&container, Some(ERROR_TIMEOUT)).await?;
+                heartbeat = Some(Heartbeat::start(&self.pods, &self.pod, &container).await?);
+                let shell = || SHELL.map(str::to_owned).to_vec();
+                let command = if command.is_empty() { shell() } else { command };
+                (self.exec(Some(container), command).await?, true)
+            }
+        };
+        let outcome = self.carry(process, tty).await;
+        drop(heartbeat);
+        outcome
+    }
+
+    async fn exec(
+        &mut self,
+        container: Option<String>,
+        command: Vec<String>,
+    ) -> Result<AttachedProcess, SessionEnd> {
+        let container = if let Some(container) = container {
+            container
+        } else {
+            let pod: Pod = self.pods.get(&self.pod).await?.decode()?;
+            default_container(&pod)
+                .ok_or_else(|| SessionEnd::Failed(format!("pod {} has no container", self.pod)))?
+        };
+        let process = self.pods.exec(&self.pod, command, &terminal_params(&container, true, true)).await?;
+        self.report(PaneEvent::Opened { container, tty: true, stdin: true }).await?;
+        Ok(process)
+    }
+
+    /// Attaches with the TTY and stdin settings of the container; the server refuses other settings.
+    async fn attach(&mut self, pod: &Pod, container: String) -> Result<(AttachedProcess, bool), SessionEnd> {
+        let (tty, stdin) = terminal_of(pod, &container).unwrap_or((false, false));
+        let process = self.pods.attach(&self.pod, &terminal_params(&container, tty, stdin)).await?;
+        self.report(PaneEvent::Opened { container, tty, stdin }).await?;
+        Ok((process, tty))
+    }
+
+    /// Waits for a container, and reports every step; the user may detach meanwhile. Errors are tolerated for the time
+    /// `error_timeout`, or without limit.
+    async fn until_running(
+        &mut self,
+        container: &str,
+        error_timeout: Option<Duration>,
+    ) -> Result<Pod, SessionEnd> {
+        let mut pods = std::pin::pin!(watcher::watch_object(self.pods.clone(), &self.pod));
+        let mut reported = None;
+        let (mut trouble_until, mut trouble) = (None, String::new());
+        loop {
+            let seen = tokio::select! {
+                seen = pods.next() => seen,
+                () = until(trouble_until) => return Err(SessionEnd::Failed(trouble)),
+                input = self.inputs.recv() => {
+                    self.early_input(input)?;
+                    continue;
+                }
+            };
+            let pod = match seen {
+                Some(Ok(pod)) => pod.map(JsonObject::decode::<Pod>).transpose()?,
+                // The watcher retries by itself; the user sees the reason for the delay.
+                Some(Err(error)) => {
+                    let message = error.to_string();
+                    self.report(PaneEvent::Progress(StartProgress::Waiting {
+                        reason: String::new(),
+                        message,
+                        trouble: true,
+                    }))
+                    .await?;
+                    continue;
+                }
+                None => return Err(SessionEnd::Failed("the watch ended".to_owned())),
+            };
+            let now = progress(pod.as_ref(), container);
+            if reported.as_ref() != Some(&now) {
+                self.report(PaneEvent::Progress(now.clone())).await?;
+                reported = Some(now.clone());
+            }
+            match (now, pod) {
+                (StartProgress::Running, Some(pod)) => return Ok(pod),
+                (StartProgress::Ended { exit_code, message }, _) => {
+                    return Err(SessionEnd::Failed(format!(
+                        "container {container} ended with exit code {exit_code} before it could be attached to: \
+                         {message}"
+                    )));
+                }
+                (StartProgress::PodFailed(why), _) => {
+                    return Err(SessionEnd::Failed(format!("pod {} failed: {why}", self.pod)));
+                }
+                (StartProgress::PodDeleted, _) => {
+                    return Err(SessionEnd::Failed(format!("pod {} is gone", self.pod)));
+                }
+                (StartProgress::Waiting { reason, message, trouble: true }, _) if !reason.is_empty() => {
+                    trouble = format!("container {container} does not start: {reason}: {message}");
+                    let since = error_timeout.map(|patience| tokio::time::Instant::now() + patience);
+                    trouble_until = trouble_until.or(since);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn early_input(&mut self, input: Option<PaneInput>) -> Result<(), SessionEnd> {
+        match input {
+            Some(PaneInput::Bytes(bytes)) => self.pending.extend_from_slice(&bytes),
+            Some(PaneInput::Resize(size)) => self.size = size,
+            Some(PaneInput::Detach) | None => return Err(SessionEnd::Detached),
+        }
+        Ok(())
+    }
+
+    /// Relays bytes until the program exits or the user detaches.
+    async fn carry(&mut self, mut process: AttachedProcess, tty: bool) -> Result<Outcome, SessionEnd> {
+        let mut stdin = process.stdin();
+        let mut sizes = process.terminal_size();
+        let status = process.take_status();
+        let mut stdout = Source::new(process.stdout());
+        let mut stderr = Source::new(process.stderr());
+        if let Some(sizes) = &mut sizes {
+            // The first size has one row more: a program that already runs redraws only when the size changes.
+            let PaneSize { rows, columns } = self.size;
+            let _ = sizes.send(TerminalSize { width: columns, height: rows.saturating_add(1) }).await;
+            let _ = sizes.send(TerminalSize { width: columns, height: rows }).await;
+        }
+        if let Some(stdin) = &mut stdin {
+            let _ = stdin.write_all(&std::mem::take(&mut self.pending)).await;
+        }
+        while stdout.is_open() || stderr.is_open() {
+            let bytes = tokio::select! {
+                bytes = stdout.read(), if stdout.is_open() => bytes,
+                bytes = stderr.read(), if stderr.is_open() => bytes,
+                input = self.inputs.recv() => {
+                    match input {
+                        Some(PaneInput::Bytes(bytes)) => {
+                            if let Some(writer) = &mut stdin && writer.write_all(&bytes).await.is_err() {
+                                stdin = None;
+                            }
+                        }
+                        Some(PaneInput::Resize(size)) => {
+                            self.size = size;
+                            if let Some(sizes) = &mut sizes {
+                                let _ = sizes
+                                    .send(TerminalSize { width: size.columns, height: size.rows })
+                                    .await;
+                            }
+                        }
+                        Some(PaneInput::Detach) | None => return Err(SessionEnd::Detached),
+                    }
+                    continue;
+                }
+            };
+            if !bytes.is_empty() {
+                self.report(PaneEvent::Output(if tty { bytes } else { carriage_returns(&bytes) })).await?;
+            }
+        }
+        if let Some(mut stdin) = stdin {
+            let _ = stdin.shutdown().await;
+        }
+        let status = match status {
+            Some(status) => status.await,
+            None => None,
+        };
+        Ok(Outcome::from_status(status.as_ref()))
+    }
+
+    async fn report(&self, event: PaneEvent) -> Result<(), SessionEnd> {
+        self.events.send(event).await.map_err(|_| SessionEnd::Detached)
+    }
+}
+
+/// Waits until a time; forever if there is none.
+async fn until(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn terminal_params(container: &str, tty: bool, stdin: bool) -> AttachParams {
+    AttachParams {
+        container: Some(container.to_owned()),
+        stdin,
+        stdout: true,
+        // With a TTY both streams are one, and requesting stderr is an error.
+        stderr: !tty,
+        tty,
+        max_stdin_buf_size: Some(READ_BYTES),
+        max_stdout_buf_size: Some(READ_BYTES),
+        max_stderr_buf_size: Some(READ_BYTES),
+    }
+}
