@@ -39,7 +39,8 @@
 //! | [`console_toolkit`] | text, keys, the table of commands, themes and widgets; knows no cluster | object, manifest, base |
 //! | [`console_data`] | what the console knows: the cluster as reported by discovery and watches, the rows of tables, the journal, the past, the user's files; and the messages that bring it | console_toolkit, object, manifest, base |
 //! | [`console_operations`] | what the console does: effects, dialogs, operations on objects, drains, copies, terminals in containers | console_data, console_toolkit, object, base |
-//! | [`console`] | the terminal program, a Kubernetes client like any other | console_operations, console_data, console_toolkit, object, manifest, base |
+//! | [`console_screens`] | one module for each screen | console_operations, console_data, console_toolkit, object, manifest, base |
+//! | [`console`] | the terminal program, a Kubernetes client like any other | console_screens, console_operations, console_data, console_toolkit, object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, object, base |
 //! | [`testing`] | a cluster for the tests of crates that depend on this one | all |
 //! | [`cli`] | flags, commands, exit codes | all |
@@ -117,9 +118,9 @@
 //! clock: ten minutes are a millisecond in a test.
 
 pub use {
-    api, apimachinery, apiserver, base, cluster, console, console_data, console_operations, console_toolkit,
-    controllers, dns, egress, fabric, gateway, host, ingress, kinds, kubelet, manifest, network,
-    network_policy, object, programs, reconcile, reverse_proxy, scheduler, services, store, why,
+    api, apimachinery, apiserver, base, cluster, console, console_data, console_operations, console_screens,
+    console_toolkit, controllers, dns, egress, fabric, gateway, host, ingress, kinds, kubelet, manifest,
+    network, network_policy, object, programs, reconcile, reverse_proxy, scheduler, services, store, why,
 };
 
 pub mod cli;

@@ -143,6 +143,7 @@ fn files_that_documents_name_exist() {
             root().join("src/console_toolkit"),
             root().join("src/console_data"),
             root().join("src/console_operations"),
+            root().join("src/console_screens"),
             beside,
         ];
         for found in file.captures_iter(&std::fs::read_to_string(&document).unwrap()) {

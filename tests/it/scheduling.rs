@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
-use podium::console::screen::pending::verdict::{Hint, Verdict, VerdictResponse, fetch};
 use podium::console_data::builtin_kinds;
 use podium::console_data::resource::ObjectRef;
+use podium::console_screens::pending::verdict::{Hint, Verdict, VerdictResponse, fetch};
 use serde_json::json;
 
 use crate::instance::DataDir;

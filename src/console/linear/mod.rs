@@ -22,7 +22,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::model::Model;
-use super::screen::View;
 use super::tour::TourText;
 use super::view;
 use console_data::context::{Context, ScreenId};
@@ -30,6 +29,7 @@ use console_data::list::List;
 use console_data::resource::ClusterId;
 use console_operations::dialog::Focus;
 use console_operations::effect::Dialog;
+use console_screens::View;
 use console_toolkit::command::Command;
 use console_toolkit::text::{clean, counted};
 use console_toolkit::theme::Theme;

@@ -13,7 +13,6 @@ use std::mem::swap;
 use jiff::Timestamp;
 
 use super::{Job, Model, SharedModel};
-use crate::screen::{Screen, View};
 use console_data::action::Action;
 use console_data::builtin_kinds;
 use console_data::clusters::{Cluster, ClusterView, Clusters, ConnectionState};
@@ -26,6 +25,7 @@ use console_data::server_table::Include;
 use console_data::store::TouchedObjects;
 use console_data::workloads;
 use console_operations::effect::TableRoute;
+use console_screens::{Screen, View};
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 

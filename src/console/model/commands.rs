@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 
 use super::{Job, Model, palette};
-use crate::screen::{Screen, View, drills::Drills, help::Help, journal::JournalScreen, kinds::Kinds};
 use console_data::context::ScreenId;
 use console_data::message::ScreenMessage;
 use console_data::point_in_time::{self, TimeTravel, WayBack};
@@ -11,6 +10,7 @@ use console_data::read_only;
 use console_data::scope::Scope;
 use console_operations::dialog::{Focus, InterruptAction};
 use console_operations::effect::{Dialog, Effect};
+use console_screens::{Screen, View, drills::Drills, help::Help, journal::JournalScreen, kinds::Kinds};
 use console_toolkit::command::{Command, CommandImpact, Entry, TABLE};
 use console_toolkit::prompt::PromptKind;
 use console_toolkit::text::counted;

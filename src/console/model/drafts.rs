@@ -4,12 +4,12 @@
 use jiff::Timestamp;
 
 use super::{Job, Model};
-use crate::screen::Screen;
-use crate::screen::edit::EditData;
 use console_data::context::ScreenId;
 use console_data::drafts::{Draft, DraftKey};
 use console_data::message::{Data, ScreenMessage};
 use console_data::resource::{ClusterId, ObjectRef, Uid};
+use console_screens::Screen;
+use console_screens::edit::EditData;
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 

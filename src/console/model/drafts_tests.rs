@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects};
 use super::*;
-use crate::screen::edit::EditData;
 use console_data::drafts::{Draft, DraftKey};
 use console_data::message::Data;
 use console_data::message::Message;
@@ -13,6 +12,7 @@ use console_data::resource::Kind;
 use console_data::resource::{KindFacts, ObjectRef};
 use console_data::store::{Change, Delta};
 use console_operations::effect::Route;
+use console_screens::edit::EditData;
 
 /// A console with a known cluster and the editor on an object; also returns the jobs of opening it.
 fn editing(plural: &str, width: u16) -> (TestConsole, Vec<Job>) {

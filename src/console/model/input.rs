@@ -7,12 +7,12 @@ use jiff::{SignedDuration, Timestamp};
 use ratatui::layout::Position;
 
 use super::{Job, Model, palette};
-use crate::screen::View;
 use console_data::context::ScreenId;
 use console_data::message::ScreenMessage;
 use console_data::resource::ClusterId;
 use console_operations::dialog::{self, InterruptAction, TypingPace};
 use console_operations::effect::{Dialog, Effect, Route};
+use console_screens::View;
 use console_toolkit::command::{Command, Entry, KeyContext, TABLE};
 use console_toolkit::keys::Key;
 use console_toolkit::prompt::{Prompt, PromptKind, Reply};

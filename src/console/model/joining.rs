@@ -8,7 +8,6 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 
 use super::clusters::shows;
 use super::{Job, Model};
-use crate::screen::Screen;
 use console_data::builtin_kinds;
 use console_data::catalogue::Catalogue;
 use console_data::clusters::ConnectionState;
@@ -17,6 +16,7 @@ use console_data::contexts::{ConnectedCluster, Identity};
 use console_data::links::Links;
 use console_data::resource::{ClusterId, ResourceKey};
 use console_data::store::Stores;
+use console_screens::Screen;
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 use object::node_fence::NodeFence;

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
-use crate::screen::files::{Entry, FilesData, Listing, Purpose};
 use console_data::message::Data;
 use console_data::message::Message;
 use console_data::resource::Kind;
 use console_data::store::{Change, Delta, Object};
+use console_screens::files::{Entry, FilesData, Listing, Purpose};
 use console_toolkit::theme::depth::Depth;
 
 fn shows(stage: &mut TestConsole, expected: &[&str]) {
@@ -557,7 +557,7 @@ fn leftover_shell_pods_are_reported_and_removed_con_3() {
 /// CON-3: a copy asks for everything it needs, shows its progress, and overwrites nothing without confirmation.
 #[test]
 fn a_copy_asks_which_way_and_where_con_3() {
-    use crate::screen::transfer::TransferData;
+    use console_screens::transfer::TransferData;
     let mut stage = shop();
     stage.press("p t");
     shows(

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects};
 use super::*;
-use crate::screen::object_commands::{MarkScope, marks};
 use console_data::store::{Change, Delta};
+use console_screens::object_commands::{MarkScope, marks};
 use console_toolkit::command::{Command, TABLE};
 
 /// Tables and the names of their first two rows.

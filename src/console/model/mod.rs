@@ -69,7 +69,6 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use super::screen::{Screen, View, overview::Overview};
 use super::tour::Tour;
 use console_data::builtin_kinds;
 use console_data::catalogue::Catalogue;
@@ -86,6 +85,7 @@ use console_data::server_table::Include;
 use console_data::sort_memory::SortMemory;
 use console_data::store::Stores;
 use console_operations::effect::Dialog;
+use console_screens::{Screen, View, overview::Overview};
 use console_toolkit::command::{CommandImpact, Entry, KeyContext};
 use console_toolkit::prompt::Prompt;
 use console_toolkit::theme::library;

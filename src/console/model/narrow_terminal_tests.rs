@@ -4,14 +4,14 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects, pod};
-use crate::screen::forwards::ForwardsData;
-use crate::screen::forwards::forwarder::{Report, State};
 use console_data::catalogue::Catalogue;
 use console_data::links::{Link, UnavailableReason};
 use console_data::message::{Data, Message};
 use console_data::resource::{ObjectRef, ResourceKey, Uid};
 use console_data::store::{Change, Delta};
 use console_operations::effect::ForwardRequest;
+use console_screens::forwards::ForwardsData;
+use console_screens::forwards::forwarder::{Report, State};
 use console_toolkit::command::Command;
 
 const LONG_MESSAGE: &str = "Back-off restarting failed container main in pod web-5d9c7b6f4-x2x9k";

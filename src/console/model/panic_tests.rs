@@ -5,9 +5,9 @@ use ratatui::backend::TestBackend;
 
 use super::tabs_tests::setup;
 use super::*;
-use crate::screen::faulty_screen::{FaultyScreen, PanicPoint};
 use crate::view;
 use console_data::message::Message;
+use console_screens::faulty_screen::{FaultyScreen, PanicPoint};
 use console_toolkit::keys::Key;
 use console_toolkit::theme::depth::Depth;
 

@@ -5,9 +5,6 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects};
 use super::*;
-use crate::screen::describe::DescribeData;
-use crate::screen::edit::EditData;
-use crate::screen::yaml::YamlData;
 use console_data::message::Data;
 use console_data::message::Message;
 use console_data::saved_tabs::SavedTabs;
@@ -15,6 +12,9 @@ use console_data::saved_tabs::{
     SavedContainers, SavedDrain, SavedScreen, SavedStage, SavedTab, SavedTerminal, SavedView,
 };
 use console_data::store::{Change, Delta};
+use console_screens::describe::DescribeData;
+use console_screens::edit::EditData;
+use console_screens::yaml::YamlData;
 
 /// A console with a known cluster, and the jobs that followed from that.
 fn started(width: u16, height: u16) -> (TestConsole, Vec<Job>) {

@@ -8,16 +8,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Job, Model};
-use crate::screen::connection::Connection;
-use crate::screen::contexts::Contexts;
-use crate::screen::drills::Drills;
-use crate::screen::edit::Edit;
-use crate::screen::journal::JournalScreen;
-use crate::screen::kinds::Kinds;
-use crate::screen::logs::Logs;
-use crate::screen::table::Table;
-use crate::screen::terminal::Terminal;
-use crate::screen::{Screen, View};
 use console_data::access::AccessQuery;
 use console_data::context::ScreenId;
 use console_data::message::{Message, ScreenMessage};
@@ -25,6 +15,16 @@ use console_data::resource::{ClusterId, Kind, ObjectRef, Uid};
 use console_data::saved_tabs::{HOME, ObjectFate, SavedQuery, SavedScope, SavedScreen, SavedView};
 use console_data::screen_dumps;
 use console_operations::effect::{ConnectionRoute, Effect, FilesRoute, Route};
+use console_screens::connection::Connection;
+use console_screens::contexts::Contexts;
+use console_screens::drills::Drills;
+use console_screens::edit::Edit;
+use console_screens::journal::JournalScreen;
+use console_screens::kinds::Kinds;
+use console_screens::logs::Logs;
+use console_screens::table::Table;
+use console_screens::terminal::Terminal;
+use console_screens::{Screen, View};
 use console_toolkit::toast::Toast;
 
 /// The timeout for the lookup of a view's object; the view itself reports data that it cannot get.

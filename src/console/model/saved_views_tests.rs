@@ -7,14 +7,6 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects, widgets};
 use super::*;
-use crate::screen::contexts::Contexts;
-use crate::screen::drills::Drills;
-use crate::screen::edit::EditData;
-use crate::screen::faulty_screen::{FaultyScreen, PanicPoint};
-use crate::screen::forwards::Forwards;
-use crate::screen::help::Help;
-use crate::screen::journal::JournalScreen;
-use crate::screen::kinds::Kinds;
 use console_data::access::{AccessQuery, Attributes};
 use console_data::message::Data;
 use console_data::message::Message;
@@ -26,6 +18,14 @@ use console_data::store::{Change, Delta};
 use console_operations::effect::{
     ConnectionRoute, FilesRoute, LogRun, Route, RowScope, TableRoute, TerminalPurpose,
 };
+use console_screens::contexts::Contexts;
+use console_screens::drills::Drills;
+use console_screens::edit::EditData;
+use console_screens::faulty_screen::{FaultyScreen, PanicPoint};
+use console_screens::forwards::Forwards;
+use console_screens::help::Help;
+use console_screens::journal::JournalScreen;
+use console_screens::kinds::Kinds;
 
 /// A console with a known cluster.
 fn started() -> TestConsole {

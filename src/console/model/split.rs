@@ -9,12 +9,12 @@ use k8s_openapi::api::core::v1::Event;
 use ratatui::layout::Rect;
 
 use super::{Job, Model};
-use crate::screen::{Screen, View};
 use console_data::context::ScreenId;
 use console_data::kind_view;
 use console_data::message::ScreenMessage;
 use console_data::resource::{ClusterId, ObjectRef};
 use console_operations::effect::{LogRun, PaneContent, Route, RowScope, SplitDirection, TableRoute};
+use console_screens::{Screen, View};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 

@@ -12,13 +12,13 @@ use jiff::Timestamp;
 
 use super::split::SplitPane;
 use super::{Job, Model, palette};
-use crate::screen::overview::Overview;
-use crate::screen::{Screen, View};
 use console_data::context::{Context, ScreenId};
 use console_data::message::ScreenMessage;
 use console_data::resource::ClusterId;
 use console_data::scope::Scope;
 use console_operations::effect::{Dialog, Effect};
+use console_screens::overview::Overview;
+use console_screens::{Screen, View};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::prompt::Prompt;
 use console_toolkit::toast::Toast;

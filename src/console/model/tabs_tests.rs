@@ -9,7 +9,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::screen::terminal::{self, TerminalData};
 use crate::view;
 use console_data::message::Data;
 use console_data::message::Message;
@@ -18,6 +17,7 @@ use console_data::resource::{KindFacts, ObjectRef};
 use console_data::store::{Change, Delta};
 use console_operations::effect::{Effect, TerminalPurpose};
 use console_operations::pane::{Outcome, PaneEvent};
+use console_screens::terminal::{self, TerminalData};
 use console_toolkit::command::Bindings;
 use console_toolkit::keys::Key;
 use console_toolkit::theme::depth::Depth;

@@ -4,9 +4,6 @@
 use jiff::Timestamp;
 
 use super::{Job, Model, palette};
-use crate::screen::help::UserCommand;
-use crate::screen::terminal::Terminal;
-use crate::screen::{Screen, View};
 use console_data::action::{Action, Mutation, Outcome};
 use console_data::contexts::Identity;
 use console_data::extensions::{HotKey, Plugin, PluginRun, ProgramTarget, Variables};
@@ -14,6 +11,9 @@ use console_data::message::Message;
 use console_data::resource::ObjectRef;
 use console_operations::effect::Effect;
 use console_operations::operations;
+use console_screens::help::UserCommand;
+use console_screens::terminal::Terminal;
+use console_screens::{Screen, View};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::keys::Key;
 use console_toolkit::prompt::Prompt;

@@ -7,7 +7,6 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::clusters::shows;
 use super::{Job, Model};
-use crate::screen::{LiveScope, Screen};
 use console_data::builtin_kinds;
 use console_data::clusters::ClusterView;
 use console_data::context::ScreenId;
@@ -16,6 +15,7 @@ use console_data::resource::{Kind, ResourceKey};
 use console_data::scope::Scope;
 use console_data::server_table::Include;
 use console_data::workloads;
+use console_screens::{LiveScope, Screen};
 
 /// The maximum number of resources that are watched for invisible tabs; the others are listed again when their tab
 /// comes to the front.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::screen::forwards::forwarder::Report;
 use console_data::contexts::ContextEntry;
+use console_screens::forwards::forwarder::Report;
 
 /// The contexts of a kubeconfig, or the error of reading it.
 pub(super) type Contexts = Result<Vec<ContextEntry>, String>;

@@ -7,13 +7,13 @@ use super::client;
 use super::connect_events::{ConnectEvent, ConnectRequest};
 use super::format::RecordedEvent;
 use super::recorder::Recorder;
-use crate::screen::contexts::ContextsData;
-use crate::screen::forwards::ForwardsData;
-use crate::screen::terminal::TerminalData;
 use console_data::context::ScreenId;
 use console_data::contexts::ConnectedCluster;
 use console_data::message::{Data, Message};
 use console_data::resource::ClusterId;
+use console_screens::contexts::ContextsData;
+use console_screens::forwards::ForwardsData;
+use console_screens::terminal::TerminalData;
 
 impl Recorder {
     /// Records that a cluster is to be joined.

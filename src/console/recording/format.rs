@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::connect_events::{self, Attempt, ConnectEvent};
 use super::key_bindings::RecordedBindings;
 use super::terminals::{self, TerminalEvent};
-use crate::screen::forwards::forwarder::Report;
+use console_screens::forwards::forwarder::Report;
 
 /// The version of new files.
 pub(crate) const VERSION: u32 = 3;

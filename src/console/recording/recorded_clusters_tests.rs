@@ -12,12 +12,12 @@ use super::connect_events::{ConnectEvent, ConnectRequest};
 use super::format::{Recording, SessionHeader, VERSION};
 use super::recorder::Session;
 use super::replay::{ReplayOptions, Screen, replay};
-use crate::screen::forwards::ForwardsData;
-use crate::screen::forwards::forwarder::{Report, State};
 use console_data::context::ScreenId;
 use console_data::contexts::{ConnectedCluster, ContextEntry, Identity};
 use console_data::message::{Data, Message};
 use console_data::resource::ClusterId;
+use console_screens::forwards::ForwardsData;
+use console_screens::forwards::forwarder::{Report, State};
 use console_toolkit::keys::Key;
 
 fn pods(name: &str) -> Value {

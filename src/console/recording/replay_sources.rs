@@ -11,14 +11,14 @@ use tokio::time::Instant;
 use super::connect_events::Contexts;
 use super::format::{WITH_OTHERS, WITH_TERMINALS};
 use super::terminals;
-use crate::screen::contexts::ContextsData;
-use crate::screen::forwards::forwarder::Report;
-use crate::screen::forwards::{ForwardsData, LISTENING};
-use crate::screen::terminal::{SESSION, TerminalData};
 use console_data::context::ScreenId;
 use console_data::message::{Data, Message};
 use console_operations::effect::Task;
 use console_operations::pane::{Outcome, PaneEvent};
+use console_screens::contexts::ContextsData;
+use console_screens::forwards::forwarder::Report;
+use console_screens::forwards::{ForwardsData, LISTENING};
+use console_screens::terminal::{SESSION, TerminalData};
 use console_toolkit::toast::Toast;
 
 /// The recorded events of terminals, port-forwards and contexts.

@@ -11,7 +11,6 @@ use crate::disk_writer::DiskWriter;
 use crate::joined_clusters::{ClusterSources, JoinedClusters};
 use crate::model::{Model, Setup};
 use crate::reload;
-use crate::screen::contexts::ContextsData;
 use console_data::context::ScreenId;
 use console_data::contexts::{self, ConnectedCluster};
 use console_data::extensions::Sources;
@@ -20,6 +19,7 @@ use console_data::message::{Data, Message};
 use console_data::read_only;
 use console_data::scope::Scope;
 use console_operations::effect::Runner;
+use console_screens::contexts::ContextsData;
 use console_toolkit::toast::Toast;
 
 /// The maximum time to wait for changes in progress before a switch.

@@ -9,9 +9,6 @@ use crate::console_state::ConsoleState;
 use crate::disk_writer::DiskWriter;
 use crate::display::Display;
 use crate::model::Job;
-use crate::screen::edit;
-use crate::screen::forwards::LISTENING;
-use crate::screen::terminal::SESSION;
 use crate::terminal;
 use console_data::context::ScreenId;
 use console_data::message::{Data, FileEdited, Message};
@@ -19,6 +16,9 @@ use console_data::resource::ClusterId;
 use console_data::saved_tabs::SavedTabs;
 use console_data::screen_dumps;
 use console_operations::effect::Task;
+use console_screens::edit;
+use console_screens::forwards::LISTENING;
+use console_screens::terminal::SESSION;
 use console_toolkit::toast::Toast;
 
 impl Shell {

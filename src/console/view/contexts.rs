@@ -10,10 +10,10 @@ use unicode_width::UnicodeWidthStr;
 
 use super::outage::end_of;
 use crate::model::Model;
-use crate::screen::Screen;
-use crate::screen::table::State;
 use console_data::clusters::Freshness;
 use console_data::context::Context;
+use console_screens::Screen;
+use console_screens::table::State;
 use console_toolkit::command::Command;
 use console_toolkit::text::clean;
 

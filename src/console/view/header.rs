@@ -8,12 +8,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
 use crate::model::Model;
-use crate::screen::table::Table;
-use crate::screen::{Screen, View};
 use console_data::clusters::Freshness;
 use console_data::context::Context;
 use console_data::resource::ResourceKey;
 use console_data::rows::node;
+use console_screens::table::Table;
+use console_screens::{Screen, View};
 use console_toolkit::health::Health;
 use console_toolkit::text::{clean, fit, grouped};
 

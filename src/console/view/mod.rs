@@ -38,12 +38,12 @@ use unicode_width::UnicodeWidthStr;
 use panes::Panes;
 
 use super::model::Model;
-use super::screen::table::State;
-use super::screen::{ToastArea, View};
 use console_data::context::Context;
 use console_data::links::Outage;
 use console_data::point_in_time::{PointInTime, WayBack};
 use console_operations::dialog;
+use console_screens::table::State;
+use console_screens::{ToastArea, View};
 use console_toolkit::text::clean;
 use object::fault::Fault;
 

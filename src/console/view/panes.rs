@@ -9,10 +9,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph, Wrap};
 
 use crate::model::Model;
-use crate::screen::{LiveScope, Screen, View};
 use crate::terminal::contained;
 use console_data::context::{Context, ScreenId};
 use console_data::workloads::{self, Workload};
+use console_screens::{LiveScope, Screen, View};
 use console_toolkit::command::Command;
 use console_toolkit::text::{clean, fit};
 

@@ -9,8 +9,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::screen::ToastArea;
 use console_data::context::Context;
+use console_screens::ToastArea;
 use console_toolkit::text::clean;
 use console_toolkit::toast::{Severity, Toast};
 

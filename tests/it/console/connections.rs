@@ -7,13 +7,13 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Service;
 use kube::Client;
 use podium::console::model::Job;
-use podium::console::screen::connection::ConnectionData;
-use podium::console::screen::connection::report::Report;
-use podium::console::screen::describe::DescribeData;
 use podium::console_data::message::{Data, Message};
 use podium::console_data::store::{Change, Delta};
 use podium::console_operations::diagnostics::{Diagnostics, PolicyTarget};
 use podium::console_operations::effect::Runner;
+use podium::console_screens::connection::ConnectionData;
+use podium::console_screens::connection::report::Report;
+use podium::console_screens::describe::DescribeData;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

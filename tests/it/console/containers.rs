@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use podium::console::model::Job;
-use podium::console::screen::LiveScope;
-use podium::console::screen::yaml::YamlData;
 use podium::console_data::builtin_kinds;
 use podium::console_data::catalogue::Catalogue;
 use podium::console_data::message::{Data, Message};
 use podium::console_data::server_table::ServerTable;
 use podium::console_data::store::{Change, Delta, PodUsages, ResourceUsage};
 use podium::console_data::thresholds::{Threshold, Thresholds};
+use podium::console_screens::LiveScope;
+use podium::console_screens::yaml::YamlData;
 use serde_json::json;
 
 use super::test_console::{TestConsole, ago, cluster, kind, objects, pod};

@@ -3,8 +3,6 @@
 use jiff::SignedDuration;
 use podium::console::linear::{Reader, Speech};
 use podium::console::model::Job;
-use podium::console::screen::controller::ControllerData;
-use podium::console::screen::controller::response::ControllerResponse;
 use podium::console_data::builtin_kinds;
 use podium::console_data::catalogue::Catalogue;
 use podium::console_data::links::{Link, UnavailableReason};
@@ -13,6 +11,8 @@ use podium::console_data::resource::{Kind, KindFacts, ResourceKey};
 use podium::console_data::scope::Scope;
 use podium::console_data::server_table::ServerTable;
 use podium::console_data::store::{Change, Delta};
+use podium::console_screens::controller::ControllerData;
+use podium::console_screens::controller::response::ControllerResponse;
 use podium::object::fault::Fault;
 use serde_json::{Value, json};
 

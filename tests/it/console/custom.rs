@@ -7,11 +7,11 @@ use kube::Client;
 use kube::client::Body;
 use podium::base::clock::Clock;
 use podium::console::model::Job;
-use podium::console::screen::edit;
 use podium::console_data::catalogue;
 use podium::console_data::feed::{Feed, retry_policy};
 use podium::console_data::message::{Data, Message};
 use podium::console_operations::effect::Runner;
+use podium::console_screens::edit;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

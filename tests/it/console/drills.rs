@@ -1,9 +1,9 @@
 //! The drills as the console shows them (FAULT-2).
 
 use object_of::scenario;
-use podium::console::screen::drills::DrillsMessage;
-use podium::console::screen::drills::scenario_client::DrillsData;
 use podium::console_data::message::{Data, Message};
+use podium::console_screens::drills::DrillsMessage;
+use podium::console_screens::drills::scenario_client::DrillsData;
 use podium::object::scenario::{AllScenarioRuns, Scenario};
 use serde_json::{Value, json};
 

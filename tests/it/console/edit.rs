@@ -1,8 +1,8 @@
 //! The editor: errors at their lines, the diff before saving, and the merge of two changes (CON-11).
 
 use podium::console::model::Job;
-use podium::console::screen::edit::{CheckResult, EditData, Problem};
 use podium::console_data::message::{Data, Message};
+use podium::console_screens::edit::{CheckResult, EditData, Problem};
 use serde_json::{Value, json};
 
 use super::test_console::{TestConsole, cluster};

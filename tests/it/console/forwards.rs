@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use podium::console::model::Job;
-use podium::console::screen::forwards::ForwardsData;
-use podium::console::screen::forwards::forwarder::{self, Order, Report, State};
 use podium::console_data::builtin_kinds;
 use podium::console_data::message::{Data, Message};
 use podium::console_data::resource::ObjectRef;
 use podium::console_data::store::{Change, Delta};
 use podium::console_operations::effect::ForwardRequest;
+use podium::console_screens::forwards::ForwardsData;
+use podium::console_screens::forwards::forwarder::{self, Order, Report, State};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;

@@ -3,8 +3,6 @@
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Node;
 use podium::console::model::Job;
-use podium::console::screen::edit;
-use podium::console::screen::journal::JournalData;
 use podium::console_data::action::{Mutation, Outcome};
 use podium::console_data::builtin_kinds;
 use podium::console_data::changes::merge;
@@ -15,6 +13,8 @@ use podium::console_data::resource::{ClusterId, ObjectRef};
 use podium::console_data::store::{Change, Delta};
 use podium::console_operations::effect::Outbox;
 use podium::console_operations::operations::scale;
+use podium::console_screens::edit;
+use podium::console_screens::journal::JournalData;
 use serde_json::{Value, json};
 
 use super::heavy_screens::revision;

@@ -3,10 +3,10 @@
 
 use k8s_openapi::api::core::v1::{Event, Pod};
 use podium::console::model::Job;
-use podium::console::screen::pending::PendingData;
-use podium::console::screen::pending::verdict::VerdictResponse;
 use podium::console_data::message::{Data, Message};
 use podium::console_data::store::{Change, Delta};
+use podium::console_screens::pending::PendingData;
+use podium::console_screens::pending::verdict::VerdictResponse;
 use serde_json::{Value, json};
 
 use super::shows;

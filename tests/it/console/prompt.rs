@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use podium::console::model::Job;
-use podium::console::screen::LiveScope;
 use podium::console_data::builtin_kinds;
 use podium::console_data::catalogue::Catalogue;
 use podium::console_data::message::{Data, Message};
@@ -12,6 +11,7 @@ use podium::console_data::scope::Scope;
 use podium::console_data::server_table::ServerTable;
 use podium::console_data::store::{Change, Delta, ResourceUsage};
 use podium::console_operations::operations::drain::Progress;
+use podium::console_screens::LiveScope;
 use serde_json::json;
 
 use super::test_console::{TestConsole, cluster, kind};

@@ -32,7 +32,7 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { word: "asked", file: "src/object/scenario/mod.rs", reason: "the field hintsAsked of scenarios" },
     Exception { word: "InMemoryServer", file: "tests/it/http.rs", reason: "an adjective and a noun" },
     Exception { word: "WhoCanReport", file: "src/console_data/access/who_can.rs", reason: "the report of `who-can`" },
-    Exception { word: "WhoCanResult", file: "src/console/screen/access/mod.rs", reason: "the result of `who-can`" },
+    Exception { word: "WhoCanResult", file: "src/console_screens/access/mod.rs", reason: "the result of `who-can`" },
     Exception { word: "WhyRequest", file: "src/cli/why/mod.rs", reason: "a request of `podium why`" },
 ];
 

@@ -7,10 +7,10 @@ use base::did_you_mean::nearest;
 
 use super::table;
 use crate::model::Model;
-use crate::screen::View;
 use console_data::access::{AccessQuery, Attributes, VERBS, namespace_of};
 use console_data::resource::Kind;
 use console_operations::effect::{Effect, Route};
+use console_screens::View;
 
 /// Opens the screen with the result; an error says why the words are not a valid query.
 pub(super) fn open(arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {

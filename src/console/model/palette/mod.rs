@@ -12,7 +12,6 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
 use crate::model::Model;
-use crate::screen::View;
 use base::did_you_mean::nearest;
 use console_data::context::ScreenId;
 use console_data::point_in_time::TimeTravel;
@@ -24,6 +23,7 @@ use console_operations::dialog::{Field, Fields};
 use console_operations::effect::{Dialog, Effect, PaneContent, Route, SplitDirection, TableRoute};
 use console_operations::operations::add_node::{self, NewNode};
 use console_operations::operations::{controller, node_shell, snapshot};
+use console_screens::View;
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS, TABLE};
 
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {

@@ -1,8 +1,6 @@
 //! `:COMMAND` on the selection, and `:COMMAND NAME` on an object of the command's kind.
 
 use crate::model::Model;
-use crate::screen::View;
-use crate::screen::object_commands;
 use console_data::builtin_kinds;
 use console_data::kind_view;
 use console_data::read_only;
@@ -12,6 +10,8 @@ use console_data::store::{Identity, Store};
 use console_operations::command_availability;
 use console_operations::effect::Effect;
 use console_operations::operations;
+use console_screens::View;
+use console_screens::object_commands;
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext};
 use console_toolkit::text::counted;
 

@@ -1,0 +1,462 @@
+//! The logs screen: one container, all containers of a pod, or all pods of a workload (CON-10).
+//!
+//! Draws only visible lines. The view's position is a line number, so that nothing jumps while lines arrive; at the end
+//! the view follows new lines.
+//!
+//! ```text
+//!  container ─► source (one task a run) ─► line (escapes, level) ─► batches ─► Buffer ─► screen
+//!                                                                     search ┘
+//! ```
+//!
+//! [`source`] and [`stream`] are the only files that talk to the cluster. Lines are parsed in their tasks, so that
+//! the loop only appends: 100 000 lines a second pass through it (CON-10).
+
+mod buffer;
+mod container_runs;
+mod selection;
+mod selector;
+mod source;
+mod stream;
+mod view;
+
+pub(crate) use buffer::Buffer;
+pub use console_toolkit::log_line::{Level, LogLine};
+pub(crate) use selection::{ContainerFilter, LogSelection, LogStart, Pods};
+
+use std::cell::Cell;
+
+use k8s_openapi::api::core::v1::Pod;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use tokio::sync::watch;
+
+use super::View;
+use console_data::container::default_container;
+use console_data::context::Context;
+use console_data::message::ScreenMessage;
+use console_data::resource::ObjectRef;
+use console_data::saved_tabs::{SavedContainers, SavedScreen};
+use console_operations::effect::{Effect, LogRun, Outbox};
+use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::search::Search;
+use console_toolkit::toast::Toast;
+use console_toolkit::widget::scroll;
+use selector::selector_of;
+use source::{backlog, follow, next_batch};
+
+/// Number of initial lines of a log.
+const TAIL: i64 = 1_000;
+/// The number of initial lines of each log if several containers are read at once.
+const TAIL_OF_MANY: i64 = 200;
+
+/// Results of the screen's tasks.
+#[derive(Debug)]
+pub enum LogsData {
+    /// Lines of the reading with this number; lines of an earlier reading are dropped.
+    Lines(u64, Vec<LogLine>),
+    /// The label selector of the workload, from the server.
+    Selector(Result<String, String>),
+}
+
+/// The subject of the logs.
+#[derive(Clone, Debug)]
+pub(super) enum Subject {
+    /// One pod.
+    Pod,
+    /// The pods that match this label selector, once it is known.
+    Workload(Option<String>),
+}
+
+/// The position of the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    /// At the end, following new lines.
+    End,
+    /// The number of the first visible line.
+    At(u64),
+}
+
+/// The screen that shows logs.
+#[derive(Debug)]
+pub struct Logs {
+    pub(super) target: ObjectRef,
+    pub(super) subject: Subject,
+    pub(super) run: LogRun,
+    pub(super) which: Option<ContainerFilter>,
+    pub(super) start: LogStart,
+    pub(super) buffer: Buffer,
+    query: String,
+    pub(super) position: Position,
+    /// The number of the line that `n` or its reverse found last.
+    pub(super) current: Option<u64>,
+    pub(super) wrap: bool,
+    pub(super) timestamps: bool,
+    pub(super) full: bool,
+    pub(super) left: usize,
+    marks: u32,
+    pub(super) error: Option<String>,
+    /// Incremented with each restart of the reading.
+    reading: u64,
+    /// Lets reading continue. It is closed while the view is scrolled back and the buffer is full: otherwise new lines
+    /// would replace those that the user reads.
+    pub(super) gate: watch::Sender<bool>,
+    /// Number of visible lines, as of the last draw.
+    pub(super) height: Cell<usize>,
+}
+
+impl Logs {
+    /// Creates the screen for a pod, or for all pods of a workload.
+    pub(crate) fn new(target: ObjectRef, run: LogRun) -> Self {
+        let is_pod = target.kind.kind == "Pod";
+        Self {
+            target,
+            subject: if is_pod { Subject::Pod } else { Subject::Workload(None) },
+            run,
+            which: None,
+            start: LogStart::Tail(if is_pod { TAIL } else { TAIL_OF_MANY }),
+            buffer: Buffer::default(),
+            query: String::new(),
+            position: Position::End,
+            current: None,
+            wrap: false,
+            timestamps: false,
+            full: false,
+            left: 0,
+            marks: 0,
+            error: None,
+            reading: 0,
+            gate: watch::Sender::new(true),
+            height: Cell::new(20),
+        }
+    }
+
+    /// Creates the screen for one container of a pod.
+    pub(crate) fn of_container(pod: ObjectRef, run: LogRun, container: String) -> Self {
+        Self { which: Some(ContainerFilter::One(container)), ..Self::new(pod, run) }
+    }
+
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
+    /// Returns the state that is saved for the next session.
+    pub(crate) fn keep(&self) -> SavedScreen {
+        let which = match &self.which {
+            None => SavedContainers::Usual,
+            Some(ContainerFilter::All) => SavedContainers::All,
+            Some(ContainerFilter::One(container)) => SavedContainers::One(container.clone()),
+        };
+        SavedScreen::Logs { previous: self.run == LogRun::Previous, which }
+    }
+
+    /// Restores a saved screen for this pod or workload.
+    pub fn restored(target: ObjectRef, previous: bool, which: SavedContainers) -> Self {
+        let run = if previous { LogRun::Previous } else { LogRun::Current };
+        let which = match which {
+            SavedContainers::Usual => None,
+            SavedContainers::All => Some(ContainerFilter::All),
+            SavedContainers::One(container) => Some(ContainerFilter::One(container)),
+        };
+        Self { which, ..Self::new(target, run) }
+    }
+
+    /// Returns whether the pod is known to be deleted.
+    pub(super) fn is_deleted(&self, cx: &Context<'_>) -> bool {
+        matches!(self.subject, Subject::Pod) && cx.stores.pods().synced() && self.pod(cx).is_none()
+    }
+
+    fn pod<'a>(&self, cx: &'a Context<'_>) -> Option<&'a Pod> {
+        let namespace = self.target.namespace.as_deref().unwrap_or_default();
+        cx.stores.pods().by_name(namespace, &self.target.name)
+    }
+
+    /// Starts a new reading with an empty buffer.
+    fn restart(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        self.buffer.clear();
+        self.position = Position::End;
+        self.current = None;
+        self.error = None;
+        if self.which.is_none() {
+            self.which = match (&self.subject, self.pod(cx).and_then(default_container)) {
+                (Subject::Pod, Some(container)) => Some(ContainerFilter::One(container)),
+                _ => Some(ContainerFilter::All),
+            };
+        }
+        let namespace = self.target.namespace.clone().unwrap_or_else(|| "default".to_owned());
+        let pods = match &self.subject {
+            Subject::Pod => Pods::Named(self.target.name.clone()),
+            Subject::Workload(Some(labels)) => Pods::Selected(labels.clone()),
+            Subject::Workload(None) => {
+                let target = self.target.clone();
+                return vec![Effect::task("logs", move |out| find_selector(out, target))];
+            }
+        };
+        let follow = LogSelection {
+            namespace,
+            pods,
+            which: self.which.clone().unwrap_or(ContainerFilter::All),
+            start: self.start,
+            previous: self.run == LogRun::Previous,
+        };
+        self.reading += 1;
+        self.gate = watch::Sender::new(true);
+        let (number, gate) = (self.reading, self.gate.subscribe());
+        vec![Effect::task("logs", move |out| read(out, follow, number, gate))]
+    }
+
+    fn since(&mut self, cx: &Context<'_>, start: LogStart) -> Vec<Effect> {
+        self.start = start;
+        let effects = self.restart(cx);
+        if start == LogStart::Head {
+            self.position = Position::At(0);
+        }
+        effects
+    }
+
+    fn toggle_all(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        self.which = match self.which {
+            Some(ContainerFilter::All) => self.pod(cx).and_then(default_container).map(ContainerFilter::One),
+            _ => Some(ContainerFilter::All),
+        };
+        self.restart(cx)
+    }
+
+    fn next_container(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        let names = self.pod(cx).map(container_names).unwrap_or_default();
+        if names.len() < 2 {
+            return vec![Effect::Toast(Toast::info("the pod has only one container"))];
+        }
+        let at = match &self.which {
+            Some(ContainerFilter::One(name)) => {
+                names.iter().position(|other| other == name).map_or(0, |at| at + 1)
+            }
+            _ => 0,
+        };
+        self.which = Some(ContainerFilter::One(names[at % names.len()].clone()));
+        self.restart(cx)
+    }
+
+    /// Returns the index of the first visible line.
+    pub(super) fn top(&self) -> usize {
+        let last_top = self.buffer.visible_count().saturating_sub(self.height.get());
+        match self.position {
+            Position::End => last_top,
+            Position::At(number) => self.buffer.visible_index(number),
+        }
+    }
+
+    /// Moves the view; at the end it follows new lines again.
+    fn scroll_to(&mut self, place: usize) {
+        let last_top = self.buffer.visible_count().saturating_sub(self.height.get());
+        self.position = match self.buffer.visible_line(place) {
+            Some((number, _)) if place < last_top => Position::At(number),
+            _ => Position::End,
+        };
+    }
+
+    /// Shows the next or previous match, a third from the top.
+    fn jump(&mut self, forward: bool) -> Vec<Effect> {
+        let from = self.current.or_else(|| {
+            let place = if forward { self.top() } else { self.top() + self.height.get() };
+            self.buffer.visible_line(place).map(|(number, _)| number)
+        });
+        let found = match (forward, from) {
+            (true, Some(from)) if self.current.is_none() => self.buffer.next_match(from.saturating_sub(1)),
+            (true, from) => self.buffer.next_match(from.unwrap_or(u64::MAX)),
+            (false, from) => self.buffer.previous_match(from.unwrap_or(u64::MAX)),
+        };
+        let Some(number) = found else {
+            return vec![Effect::Toast(Toast::info("no match"))];
+        };
+        self.current = Some(number);
+        let place = self.buffer.visible_index(number).saturating_sub(self.height.get() / 3);
+        if let Some((top, _)) = self.buffer.visible_line(place) {
+            self.position = Position::At(top);
+        }
+        Vec::new()
+    }
+
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        match command {
+            Command::LogsTail => {
+                return self.since(cx, LogStart::Tail(if self.one_source() { TAIL } else { TAIL_OF_MANY }));
+            }
+            Command::LogsHead => return self.since(cx, LogStart::Head),
+            Command::Logs1m => return self.since(cx, LogStart::Since(60)),
+            Command::Logs5m => return self.since(cx, LogStart::Since(300)),
+            Command::Logs15m => return self.since(cx, LogStart::Since(900)),
+            Command::Logs30m => return self.since(cx, LogStart::Since(1800)),
+            Command::Logs1h => return self.since(cx, LogStart::Since(3600)),
+            Command::ShowAll => return self.toggle_all(cx),
+            Command::NextPart => return self.next_container(cx),
+            Command::PreviousLogs => {
+                self.run = if self.run == LogRun::Current { LogRun::Previous } else { LogRun::Current };
+                return self.restart(cx);
+            }
+            Command::LogsAutoscroll => {
+                let top = self.buffer.visible_line(self.top()).map(|(number, _)| number);
+                self.position = match (self.position, top) {
+                    (Position::End, Some(number)) => Position::At(number),
+                    _ => Position::End,
+                };
+            }
+            Command::LogsTimestamps => self.timestamps = !self.timestamps,
+            Command::LogsMark => {
+                self.marks += 1;
+                let time = cx.now.strftime("%H:%M:%S");
+                self.buffer.extend(vec![LogLine::mark(format!("mark {} · {time}", self.marks))]);
+            }
+            Command::LogsClear => {
+                self.buffer.clear();
+                self.position = Position::End;
+            }
+            Command::LogsFilter => {
+                if self.buffer.query().is_none() {
+                    return vec![Effect::Toast(Toast::info(
+                        "search with / first; then F shows only lines that match",
+                    ))];
+                }
+                let at = self.buffer.visible_line(self.top()).map(|(number, _)| number);
+                self.buffer.filter(!self.buffer.filtering());
+                if let (Position::At(_), Some(number)) = (self.position, at) {
+                    self.scroll_to(self.buffer.visible_index(number));
+                }
+            }
+            Command::SearchNext => return self.jump(true),
+            Command::SearchPrevious => return self.jump(false),
+            Command::Wrap => self.wrap = !self.wrap,
+            Command::FullScreen => self.full = !self.full,
+            Command::Copy => return vec![Effect::Copy(self.visible_text())],
+            Command::Save => {
+                let time = cx.now.strftime("%Y%m%dT%H%M%S");
+                let name = format!("{}-{time}.log", self.target.name);
+                return vec![Effect::Save { name, text: self.buffer.to_text() }];
+            }
+            Command::Left | Command::Right => self.left = scroll::column(command, self.left),
+            _ => {
+                let lines = self.buffer.visible_count();
+                if let Some(top) = scroll::top_after(command, self.top(), self.height.get(), lines) {
+                    self.scroll_to(top);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn handle(&mut self, cx: &Context<'_>, loaded: LogsData) -> Vec<Effect> {
+        match loaded {
+            LogsData::Lines(reading, lines) => {
+                if reading == self.reading {
+                    self.buffer.extend(lines);
+                }
+                Vec::new()
+            }
+            LogsData::Selector(Ok(labels)) => {
+                self.subject = Subject::Workload(Some(labels));
+                self.restart(cx)
+            }
+            LogsData::Selector(Err(error)) => {
+                self.error = Some(error);
+                Vec::new()
+            }
+        }
+    }
+
+    fn visible_text(&self) -> String {
+        let top = self.top();
+        (top..top + self.height.get())
+            .filter_map(|place| self.buffer.visible_line(place))
+            .map(|(_, line)| line.text.clone() + "\n")
+            .collect()
+    }
+
+    pub(super) fn one_source(&self) -> bool {
+        matches!(self.subject, Subject::Pod) && matches!(self.which, Some(ContainerFilter::One(_)))
+    }
+}
+
+impl View for Logs {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("{} · logs", self.target.name)
+    }
+
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Logs, KeyContext::Text, KeyContext::List]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        let effects = match message {
+            ScreenMessage::Opened => self.restart(cx),
+            ScreenMessage::Command(command) => self.command(cx, command),
+            ScreenMessage::Mouse(event) => {
+                let lines = self.buffer.visible_count();
+                if let Some(top) = scroll::top_after_wheel(event, self.top(), self.height.get(), lines) {
+                    self.scroll_to(top);
+                }
+                Vec::new()
+            }
+            ScreenMessage::Data(data) => data.take().map(|data| self.handle(cx, data)).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let open = self.position == Position::End || !self.buffer.is_nearly_full();
+        self.gate.send_if_modified(|gate| std::mem::replace(gate, open) != open);
+        effects
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        view::draw(self, cx, frame, area);
+    }
+
+    fn full_screen(&self) -> bool {
+        self.full
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
+        let compiled = Search::of_logs(query)?;
+        let held = self.buffer.visible_line(self.top()).map(|(number, _)| number);
+        query.clone_into(&mut self.query);
+        self.buffer.search(compiled);
+        self.current = None;
+        if let (Position::At(_), Some(number)) = (self.position, held) {
+            self.position = Position::At(number);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the pod's containers in order of execution, ephemeral ones last.
+fn container_names(pod: &Pod) -> Vec<String> {
+    let Some(spec) = &pod.spec else { return Vec::new() };
+    let plain = spec.init_containers.iter().flatten().chain(&spec.containers);
+    let ephemeral = spec.ephemeral_containers.iter().flatten().map(|container| container.name.clone());
+    plain.map(|container| container.name.clone()).chain(ephemeral).collect()
+}
+
+async fn read(out: Outbox, selection: LogSelection, number: u64, mut gate: watch::Receiver<bool>) {
+    let several = selection.which == ContainerFilter::All || matches!(selection.pods, Pods::Selected(_));
+    let (reading, mut batches) = follow(out.client(), selection);
+    let forward = async {
+        let mut next = if several { backlog(&mut batches).await } else { next_batch(&mut batches).await };
+        while let Some(lines) = next {
+            // The screen that owns the gate was closed, so that this task ends, too.
+            if gate.wait_for(|open| *open).await.is_err() {
+                return;
+            }
+            out.data(LogsData::Lines(number, lines)).await;
+            next = next_batch(&mut batches).await;
+        }
+    };
+    tokio::join!(reading, forward);
+}
+
+/// Requests the label selector of a workload.
+async fn find_selector(out: Outbox, target: ObjectRef) {
+    let answer = out.fetch(&target).await.and_then(|object| {
+        selector_of(&object).ok_or_else(|| format!("{} {} has no selector", target.kind.kind, target.name))
+    });
+    out.data(LogsData::Selector(answer)).await;
+}
