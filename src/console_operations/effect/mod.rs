@@ -107,7 +107,8 @@ pub enum Effect {
     },
     /// Lends the terminal to `$EDITOR` on this text; the result is sent to the screen as text.
     Editor(String),
-    /// Lends the terminal to `$EDITOR` on a user's file; at its end the screen receives [`console_data::message::FileEdited`].
+    /// Lends the terminal to `$EDITOR` on a user's file; at its end the screen receives
+    /// [`console_data::message::FileEdited`].
     EditFile(PathBuf),
     /// Requests the draft of this object.
     ReadDraft(ObjectRef),

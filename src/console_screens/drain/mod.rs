@@ -3,8 +3,8 @@
 //! Before the start the rows follow the live stores; afterwards they belong to the drain. It continues in the
 //! background when the screen is closed, and its result stays readable.
 //!
-//! The decisions and the execution are in [`console_operations::operations::drain`]. [`replacement`] finds the pods that replaced the
-//! evicted ones, and is pure.
+//! The decisions and the execution are in [`console_operations::operations::drain`]. [`replacement`] finds the pods
+//! that replaced the evicted ones, and is pure.
 
 pub(crate) mod options;
 pub(crate) mod replacement;

@@ -1,8 +1,8 @@
 //! A shell on a node: the dialog before, the pod that is created for it, and the removal of that pod.
 //!
-//! The pod belongs to a task that outlives the screen ([`console_operations::effect::Outbox::spawn_detached`]): a screen closed while the pod
-//! is being created, and a console that exits, leave nothing behind. A pod left by a killed console ends by itself
-//! ([`console_data::node_shell`]).
+//! The pod belongs to a task that outlives the screen ([`console_operations::effect::Outbox::spawn_detached`]): a
+//! screen closed while the pod is being created, and a console that exits, leave nothing behind. A pod left by a killed
+//! console ends by itself ([`console_data::node_shell`]).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
