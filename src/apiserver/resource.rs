@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Binding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusDetails};
 use serde_json::Value;
 
+use super::discovery::returns_deleted;
 use super::durability::ShownRevision;
 use super::ephemeral_containers;
 use super::object_response::{respond_with_object, respond_with_scale, respond_with_stored, scale_in};
@@ -228,8 +229,9 @@ async fn delete(
     let writes = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     server.wait_durable(deleted.object(), &writes).await?;
     match deleted {
-        // As in Kubernetes: a deleted pod is always returned in its last state.
-        DeleteOutcome::Removed(object) if target.kind() != Kind::Pod => {
+        DeleteOutcome::Removed(object)
+            if !returns_deleted(target.served.group(), target.kind().info().name) =>
+        {
             Responder::outcome(StatusCode::OK, success(target.kind(), &object))
         }
         DeleteOutcome::Removed(object) | DeleteOutcome::Terminating(object) => {

@@ -327,6 +327,24 @@ async fn a_scale_is_shown_as_a_table_api_6() {
     assert_eq!(table["rows"][0]["object"]["metadata"]["name"], "web");
 }
 
+/// Regression: Kubernetes' Python client reads the answer as the kind that the schema names.
+#[tokio::test(start_paused = true)]
+async fn a_deletion_returns_a_status_or_the_object_by_its_kind_api_3() {
+    let client = Client::new().await;
+    let service = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}});
+    let class = json!({"metadata": {"name": "a"}, "provisioner": "example.com/p"});
+    let map = json!({"metadata": {"name": "a"}});
+    for (path, object, kind) in [
+        ("/api/v1/namespaces/default/services", &service, "Service"),
+        ("/apis/storage.k8s.io/v1/storageclasses", &class, "StorageClass"),
+        (MAPS, &map, "Status"),
+    ] {
+        assert_eq!(client.post(path, object).await.code, 201, "{path}");
+        let deleted = client.delete(&format!("{path}/a"), &json!({})).await;
+        assert_eq!((deleted.code, &deleted.body["kind"]), (200, &json!(kind)), "{path}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_not_deleted_as_a_collection_api_3() {
     let client = Client::new().await;
