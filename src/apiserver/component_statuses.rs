@@ -11,6 +11,7 @@ use super::Server;
 use super::negotiate::{MetaVersion, Representation};
 use super::respond::Responder;
 use super::response_format::ResponseFormat;
+use super::table;
 use api::ApiError;
 use object::{Kind, Object};
 
@@ -71,7 +72,7 @@ pub(super) fn handle(
     let is_single = !target.is_collection();
     let list = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items});
     let body = match format.form() {
-        Representation::Table(version) => table(version, &found),
+        Representation::Table(version) => status_table(version, &found),
         Representation::Metadata(version) if is_single => partial(version, &found[0]),
         Representation::Metadata(version) => {
             let items = found.iter().map(|status| partial(version, status)).collect();
@@ -92,12 +93,8 @@ fn partial(version: MetaVersion, status: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": status["metadata"]})
 }
 
-fn table(version: MetaVersion, all: &[Value]) -> Value {
-    let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
+fn status_table(version: MetaVersion, all: &[Value]) -> Value {
     let row = |status: &Value| json!({"cells": [status["metadata"]["name"], "Healthy", "ok", ""], "object": partial(version, status)});
-    json!({
-        "kind": "Table", "apiVersion": version.api_version(), "metadata": {},
-        "columnDefinitions": [column("Name", "name"), column("Status", ""), column("Message", ""), column("Error", "")],
-        "rows": all.iter().map(row).collect::<Vec<_>>(),
-    })
+    let columns = ["Name", "Status", "Message", "Error"].map(|name| (name, "string"));
+    table::of_rows(version, &columns, all.iter().map(row).collect())
 }

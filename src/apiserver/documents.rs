@@ -93,9 +93,9 @@ fn schemas(
     let index;
     let json = "application/json";
     let (type_, hash, body): (&'static str, &str, Box<dyn Fn() -> BlockBody + '_>) = match name {
-        "v2" if accept.contains(openapi::PROTOBUF_2) => {
+        "v2" if openapi::accepts_protobuf_2(accept) => {
             let body = || documents.version_2(Encoding::Protobuf);
-            (openapi::PROTOBUF_2_ANSWER, documents.version_2_hash(), Box::new(body))
+            (openapi::PROTOBUF_2, documents.version_2_hash(), Box::new(body))
         }
         "v2" => (json, documents.version_2_hash(), Box::new(|| documents.version_2(Encoding::Json))),
         "v3" => {

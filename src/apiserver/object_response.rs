@@ -7,16 +7,19 @@ use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
 use k8s_openapi::api::autoscaling::v1::Scale;
+use serde_json::json;
 
 use super::Server;
 use super::durability::ShownRevision;
-use super::negotiate::MediaType;
+use super::negotiate::{MediaType, MetaVersion, Representation};
 use super::representation::encode_one;
 use super::respond::Responder;
 use super::response_format::ResponseFormat;
+use super::table;
 use api::conversion::Source;
 use api::subresource::scale_of;
 use api::{ApiError, WriteOptions};
+use object::time::human_age_of;
 use object::{Key, Object, ServedKind};
 
 /// Returns an object in the requested version and form.
@@ -55,6 +58,30 @@ pub(super) async fn scale_in(server: &Server, served: ServedKind, key: &Key) -> 
     let object = server.api().get(served.kind(), key)?;
     let shown = server.api().in_version(vec![object.clone()], served, Source::Uncached).await?;
     scale_of(server.api(), shown.first().unwrap_or(&object))
+}
+
+/// Responds with the scale of an object.
+pub(super) fn respond_with_scale(
+    scale: &Scale,
+    server: &Server,
+    format: &ResponseFormat,
+) -> Result<Response, ApiError> {
+    let partial = |version: MetaVersion| json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": scale.metadata});
+    match format.form() {
+        Representation::Object => Responder::json(StatusCode::OK, scale),
+        Representation::Metadata(version) => Responder::json(StatusCode::OK, &partial(version)),
+        Representation::Table(version) => {
+            let now = server.api().server_clock().now();
+            let desired = scale.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
+            let available = scale.status.as_ref().map_or(0, |status| status.replicas);
+            let age = human_age_of(scale.metadata.creation_timestamp.as_ref(), now);
+            let columns =
+                [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string")];
+            let row =
+                json!({"cells": [scale.metadata.name, desired, available, age], "object": partial(version)});
+            Responder::json(StatusCode::OK, &table::of_rows(version, &columns, vec![row]))
+        }
+    }
 }
 
 impl Server {

@@ -8,9 +8,10 @@ use k8s_openapi::api::core::v1::Binding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusDetails};
 use serde_json::Value;
 
+use super::discovery::returns_deleted;
 use super::durability::ShownRevision;
 use super::ephemeral_containers;
-use super::object_response::{respond_with_object, respond_with_stored, scale_in};
+use super::object_response::{respond_with_object, respond_with_scale, respond_with_stored, scale_in};
 use super::request::ResourceTarget;
 use super::request_object::read_object;
 use super::respond::Responder;
@@ -94,7 +95,7 @@ async fn subresource(
     connect_options::admit(server, target, key, part, (&method, &path), format).await?;
     match (part, method) {
         (Subresource::Scale, Method::GET) => {
-            Responder::json(StatusCode::OK, &scale_in(server, target.served, key).await?)
+            respond_with_scale(&scale_in(server, target.served, key).await?, server, format)
         }
         (Subresource::Scale, Method::PUT | Method::PATCH) => {
             change_scale(server, target, key, request, format).await
@@ -228,8 +229,9 @@ async fn delete(
     let writes = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     server.wait_durable(deleted.object(), &writes).await?;
     match deleted {
-        // As in Kubernetes: a deleted pod is always returned in its last state.
-        DeleteOutcome::Removed(object) if target.kind() != Kind::Pod => {
+        DeleteOutcome::Removed(object)
+            if !returns_deleted(target.served.group(), target.kind().info().name) =>
+        {
             Responder::outcome(StatusCode::OK, success(target.kind(), &object))
         }
         DeleteOutcome::Removed(object) | DeleteOutcome::Terminating(object) => {
@@ -273,7 +275,9 @@ async fn delete_collection(
     request: Request,
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    if target.kind().namespaced() && target.namespace.is_none() {
+    // As in Kubernetes, namespaces are deleted one by one.
+    let all_namespaces = target.kind().namespaced() && target.namespace.is_none();
+    if all_namespaces || target.kind() == Kind::Namespace {
         return Err(not_allowed());
     }
     let selection = format.query.selection(&server.api().kinds(), target.served)?;
@@ -320,7 +324,7 @@ async fn change_scale(
         server.run_queued(target, &[Operation::Update], change).await?
     };
     server.durable(server.api().revision()).await?;
-    Responder::json(StatusCode::OK, &scale)
+    respond_with_scale(&scale, server, format)
 }
 
 async fn evict(

@@ -5,10 +5,9 @@ use axum::response::Response;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::object_response::{respond_with_stored, scale_in};
+use super::object_response::{respond_with_scale, respond_with_stored, scale_in};
 use super::request::ResourceTarget;
 use super::request_object::read_object;
-use super::respond::Responder;
 use super::response_format::ResponseFormat;
 use super::{Server, body, write_options};
 use api::admission::Operation;
@@ -84,7 +83,7 @@ pub(super) async fn handle_scale(
     };
     server.run_queued(target, &[Operation::Update], apply).await?;
     server.durable(server.api().revision()).await?;
-    Responder::json(StatusCode::OK, &scale_in(server, target.served, key).await?)
+    respond_with_scale(&scale_in(server, target.served, key).await?, server, format)
 }
 
 /// Sets the replica count in the kind's own field.

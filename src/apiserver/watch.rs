@@ -128,8 +128,8 @@ impl View {
         self.namespace.as_deref().is_none_or(|n| n == object.namespace()) && self.selection.matches(object)
     }
 
-    /// Returns the event of a change for this watcher: an object that leaves the selection is deleted, one
-    /// that enters it is added.
+    /// Returns the event of a change for this watcher: an object that enters the selection is added. One that leaves
+    /// it is deleted, in its former state, by which the client finds it, and with the revision of the change.
     fn event(&self, change: &Change) -> Option<(&'static str, Arc<Object>)> {
         let now = change.kind != ChangeKind::Deleted && self.shows(&change.object);
         let before = change.previous.as_ref().is_some_and(|p| self.shows(p));
@@ -140,7 +140,16 @@ impl View {
             (true, true) => "MODIFIED",
             (true, false) => "DELETED",
         };
-        Some((kind, change.object.clone()))
+        let former = change.previous.as_ref().filter(|_| !now && change.kind != ChangeKind::Deleted);
+        let object = former.map_or_else(
+            || change.object.clone(),
+            |former| {
+                let mut former = Object::clone(former);
+                former.meta_mut().resource_version.clone_from(&change.object.meta().resource_version);
+                Arc::new(former)
+            },
+        );
+        Some((kind, object))
     }
 
     /// Returns the objects in the watcher's version.

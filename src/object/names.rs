@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 /// Letters that form no words and are not mistaken for one another. Used for the suffix of a generated name and the
 /// encoding of a template's hash.
 pub const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -9,13 +11,9 @@ pub const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Returns a name as one segment of a path, percent-encoded: names of some kinds, such as ClusterRoles, may contain
 /// signs with a meaning in a URL, and a user may type any text. Unencoded, `?` would name the whole collection.
 pub fn path_segment(name: &str) -> Cow<'_, str> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
-    if name.bytes().all(is_plain) {
-        return Cow::Borrowed(name);
-    }
-    let encode =
-        |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    Cow::Owned(name.bytes().map(encode).collect())
+    const ENCODED: &AsciiSet =
+        &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
+    utf8_percent_encode(name, ENCODED).into()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{
     PersistentVolumeClaimSpec, PersistentVolumeSpec, PodSpec, PodTemplateSpec, Volume,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
 use serde_json::Value;
 
 /// A type of the fields of objects.
@@ -38,6 +39,14 @@ macro_rules! parts {
 }
 
 parts!(ObjectMeta, PersistentVolumeClaimSpec, PersistentVolumeSpec, PodSpec, PodTemplateSpec, Volume);
+
+/// Returns an object or a part of one as JSON.
+///
+/// # Panics
+/// If the value is no JSON: a map with other keys than text. Kubernetes' types have none.
+pub fn json_of(value: impl Serialize) -> Value {
+    to_value(&value)
+}
 
 /// Returns a value of the API as JSON.
 pub(super) fn to_value(value: &dyn erased_serde::Serialize) -> Value {

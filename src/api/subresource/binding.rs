@@ -81,10 +81,39 @@ impl Api {
                 type_: "PodScheduled".into(),
                 status: ConditionStatus::True.into(),
                 last_transition_time: Some(now.clone()),
+                observed_generation: value.metadata.generation,
                 ..PodCondition::default()
             };
             conditions::set(conditions, scheduled);
             Ok(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Namespace;
+    use serde_json::json;
+
+    use super::*;
+    use crate::ApiConfig;
+    use base::clock::Clock;
+    use store::Store;
+
+    #[test]
+    fn binding_keeps_the_generation_and_says_that_it_has_seen_it_api_2() {
+        let clock = Clock::starting_at("2026-11-28T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
+        api.create_as(namespace).unwrap();
+        let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "n"},
+            "spec": {"containers": [{"name": "c", "image": "busybox"}]}}))
+        .unwrap();
+        let pod = api.create_as(pod).unwrap();
+        let bound = api.bind(&pod.key(), "", "node-1").unwrap();
+        assert_eq!(bound.metadata.generation, Some(1));
+        let conditions = bound.status.as_ref().and_then(|status| status.conditions.as_ref());
+        let scheduled = conditions::get(conditions, "PodScheduled").unwrap();
+        assert_eq!((scheduled.status.as_str(), scheduled.observed_generation), ("True", Some(1)));
     }
 }

@@ -180,7 +180,9 @@ impl<'a> PendingWrite<'a> {
             }
             _ => {}
         }
-        count_generation(&*strategy, &mut object, old);
+        if self.part != Part::System {
+            count_generation(&*strategy, &mut object, old);
+        }
         self.validate(&*strategy, &object, old)?;
         warnings::add_those_of(self.api, &self.options.warnings, &object, Some(old));
         // A change of field managers alone, over the same fields, is no change. An object in an earlier
@@ -292,7 +294,7 @@ impl<'a> PendingWrite<'a> {
     }
 }
 
-/// Increments the generation if the spec changed.
+/// Increments the generation if the spec changed. A step of the system (binding a pod) keeps it, as in Kubernetes.
 fn count_generation(strategy: &dyn Strategy, object: &mut Object, old: &Object) {
     if old.kind().info().counts_generations && !strategy.same_spec(object, old) {
         let generation = old.meta().generation.unwrap_or(0);

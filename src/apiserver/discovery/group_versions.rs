@@ -70,6 +70,29 @@ const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "
 const CREATE: &[&str] = &["create"];
 const CHANGE: &[&str] = &["get", "patch", "update"];
 
+/// Returns true if a deletion returns the last state of the object, as for these kinds in Kubernetes, and not a Status.
+pub(crate) fn returns_deleted(group: &str, kind: &str) -> bool {
+    let kinds: &[&str] = match group {
+        "" => &[
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "Pod",
+            "PodTemplate",
+            "ResourceQuota",
+            "Service",
+            "ServiceAccount",
+        ],
+        "resource.k8s.io" => {
+            &["DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"]
+        }
+        "storage.k8s.io" => {
+            &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"]
+        }
+        _ => &[],
+    };
+    kinds.contains(&kind)
+}
+
 /// Actions that are executed and never stored: group, version, plural, kind, and true if namespaced.
 const ACTIONS: &[(&str, &str, &str, &str, bool)] = &[
     ("", "v1", "bindings", "Binding", true),

@@ -7,11 +7,16 @@ use serde_json::{Map, Value};
 
 use crate::discovery::KUBERNETES_VERSION;
 
-/// The media type that those clients accept.
-pub(crate) const MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// The media type of the response.
+pub(crate) const MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// The media type of the response: the accepted one is invalid as a media type, so the response's has a dot.
-pub(crate) const RESPONSE_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// The name of that media type which those clients accept. It is no valid media type.
+const FORMER_MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
+/// Returns true if the value of an `Accept` header names the protobuf form.
+pub(crate) fn is_accepted(accept: &str) -> bool {
+    [MEDIA_TYPE, FORMER_MEDIA_TYPE].iter().any(|name| accept.contains(name))
+}
 
 /// Encodes the head of a version 2 document. Paths and definitions may follow it in any number of parts:
 /// repeated occurrences of a field are merged.

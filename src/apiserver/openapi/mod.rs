@@ -29,7 +29,7 @@ use sha2::{Digest, Sha512};
 
 pub(super) use compression::BlockBody;
 use compression::{CompressedBytes, Compressor};
-pub(super) use gnostic::{MEDIA_TYPE as PROTOBUF_2, RESPONSE_TYPE as PROTOBUF_2_ANSWER};
+pub(super) use gnostic::{MEDIA_TYPE as PROTOBUF_2, is_accepted as accepts_protobuf_2};
 
 use super::discovery::{KUBERNETES_VERSION, ServedGroupVersion, served};
 use api::aggregation::ApiServices;

@@ -48,13 +48,17 @@ fn status(end: &SessionOutput) -> Option<Value> {
     }
 }
 
-/// Returns a terminal size as clients send it: `{"Width":80,"Height":24}`.
+/// Returns a terminal size as clients send it: `{"Width":80,"Height":24}`. The case of the names does not matter, because
+/// Go's JSON decoder ignores it and the JavaScript client writes them in lower case.
 pub(super) fn resize(data: &[u8]) -> Option<TerminalSize> {
     size(&serde_json::from_slice(data).ok()?)
 }
 
 fn size(value: &Value) -> Option<TerminalSize> {
-    let side = |name: &str| u16::try_from(value.get(name)?.as_u64()?).ok().filter(|n| *n > 0);
+    let side = |name: &str| {
+        let (_, length) = value.as_object()?.iter().find(|(field, _)| field.eq_ignore_ascii_case(name))?;
+        u16::try_from(length.as_u64()?).ok().filter(|n| *n > 0)
+    };
     Some(TerminalSize { columns: side("Width")?, rows: side("Height")? })
 }
 
@@ -126,6 +130,7 @@ mod tests {
         check("{\"Width\":5,\"Height\":6}", size(5, 6));
         check(&"[".repeat(10_000), None);
         check("{\"Width\":7,\"Height\":8}", size(7, 8));
+        assert_eq!(resize(b"{\"height\":33,\"width\":99}"), size(99, 33));
         assert_eq!(resize(b"{\"Width\":70000,\"Height\":1}"), None);
     }
 }

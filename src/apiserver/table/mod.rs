@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::negotiate::MetaVersion;
 use kinds::{RowCondition, Strategy};
@@ -132,6 +132,16 @@ impl<'a> Table<'a> {
         };
         serde_json::to_vec(&row).expect("cells are JSON values")
     }
+}
+
+/// Returns a table of objects that are not stored. The columns have names and types; the first one is the object's name.
+pub(super) fn of_rows(version: MetaVersion, columns: &[(&str, &str)], rows: Vec<Value>) -> Value {
+    let column = |(n, (name, type_)): (usize, &(&str, &str))| {
+        let format = if n == 0 { "name" } else { "" };
+        json!({"name": name, "type": type_, "format": format, "description": "", "priority": 0})
+    };
+    let columns: Vec<Value> = columns.iter().enumerate().map(column).collect();
+    json!({"kind": "Table", "apiVersion": version.api_version(), "metadata": {}, "columnDefinitions": columns, "rows": rows})
 }
 
 fn json(value: &(impl Serialize + ?Sized)) -> String {

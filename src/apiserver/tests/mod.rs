@@ -19,7 +19,7 @@ mod zero_values;
 
 use axum::body::Body;
 use axum::extract::Request;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, WARNING};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, WARNING};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -86,6 +86,18 @@ impl Client {
         let warnings = warnings.map(|w| String::from_utf8(w.as_bytes().to_vec()).unwrap()).collect();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         TestResponse { code, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null), warnings }
+    }
+
+    /// Returns the bytes of a response in the form that a client accepts.
+    async fn read(&self, path: &str, accept: &str) -> Vec<u8> {
+        let request = Request::builder()
+            .uri(path)
+            .header(AUTHORIZATION, format!("Bearer {TOKEN}"))
+            .header(ACCEPT, accept)
+            .body(Body::empty())
+            .unwrap();
+        let body = self.server.handle(request).await.into_body();
+        body.collect().await.unwrap().to_bytes().into()
     }
 
     async fn get(&self, path: &str) -> TestResponse {
@@ -297,6 +309,64 @@ async fn long_lists_are_validated_in_one_pass_safe_10() {
 fn deployment(name: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"selector": {"matchLabels": {"a": "b"}},
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scale_is_shown_as_a_table_api_6() {
+    let client = Client::new().await;
+    let mut workload = deployment("web");
+    workload["spec"]["replicas"] = json!(3);
+    assert_eq!(client.post(DEPLOYMENTS, &workload).await.code, 201);
+    let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+    let table = client.read(&format!("{DEPLOYMENTS}/web/scale"), accept).await;
+    let table: Value = serde_json::from_slice(&table).unwrap();
+    let columns: Vec<&Value> =
+        table["columnDefinitions"].as_array().unwrap().iter().map(|column| &column["name"]).collect();
+    assert_eq!(columns, ["Name", "Desired", "Available", "Age"]);
+    assert_eq!(table["rows"][0]["cells"], json!(["web", 3, 0, "0s"]));
+    assert_eq!(table["rows"][0]["object"]["metadata"]["name"], "web");
+}
+
+/// Regression: Kubernetes' Python client reads the answer as the kind that the schema names.
+#[tokio::test(start_paused = true)]
+async fn a_deletion_returns_a_status_or_the_object_by_its_kind_api_3() {
+    let client = Client::new().await;
+    let service = json!({"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}]}});
+    let class = json!({"metadata": {"name": "a"}, "provisioner": "example.com/p"});
+    let map = json!({"metadata": {"name": "a"}});
+    for (path, object, kind) in [
+        ("/api/v1/namespaces/default/services", &service, "Service"),
+        ("/apis/storage.k8s.io/v1/storageclasses", &class, "StorageClass"),
+        (MAPS, &map, "Status"),
+    ] {
+        assert_eq!(client.post(path, object).await.code, 201, "{path}");
+        let deleted = client.delete(&format!("{path}/a"), &json!({})).await;
+        assert_eq!((deleted.code, &deleted.body["kind"]), (200, &json!(kind)), "{path}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_are_not_deleted_as_a_collection_api_3() {
+    let client = Client::new().await;
+    for path in ["/api/v1/namespaces", "/api/v1/namespaces?labelSelector=a%3Db"] {
+        assert_eq!(client.delete(path, &json!({})).await.code, 405, "{path}");
+    }
+    assert_eq!(client.get("/api/v1/namespaces/default").await.body["status"]["phase"], "Active");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_leaves_a_selection_is_shown_as_it_was_api_4() {
+    let client = Client::new().await;
+    let map = |value: &str| json!({"metadata": {"name": "a", "labels": {"shard": value}}});
+    let made = client.post(MAPS, &map("1")).await;
+    let revision = made.body["metadata"]["resourceVersion"].as_str().unwrap();
+    let moved = client.put(&format!("{MAPS}/a"), &map("2")).await;
+    let watch =
+        format!("{MAPS}?watch=true&labelSelector=shard%3D1&timeoutSeconds=1&resourceVersion={revision}");
+    let event: Value = serde_json::from_slice(&client.read(&watch, "application/json").await).unwrap();
+    assert_eq!(event["type"], "DELETED");
+    assert_eq!(event["object"]["metadata"]["labels"]["shard"], "1");
+    assert_eq!(event["object"]["metadata"]["resourceVersion"], moved.body["metadata"]["resourceVersion"]);
 }
 
 /// Regression: Ansible's k8s_scale sends such a patch; it was refused with `expected Scale`.

@@ -1,4 +1,5 @@
-//! The conditions the kubelet owns (POD-2): PodReadyToStartContainers, Initialized, ContainersReady, Ready.
+//! The conditions the kubelet owns (POD-2): PodReadyToStartContainers, Initialized, ContainersReady, Ready; and the
+//! generation of PodScheduled, which the scheduler owns.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodStatus};
@@ -12,7 +13,7 @@ use base::clock::time;
 use object::conditions::{self, Condition as _, ConditionStatus};
 use object::pod::disruption::DisruptionReason;
 use object::well_known::condition::{
-    CONTAINERS_READY, DISRUPTION_TARGET, INITIALIZED, READY, READY_TO_START_CONTAINERS,
+    CONTAINERS_READY, DISRUPTION_TARGET, INITIALIZED, POD_SCHEDULED, READY, READY_TO_START_CONTAINERS,
 };
 
 /// All containers are being restarted by a rule of one (`RestartAllContainers`).
@@ -31,6 +32,9 @@ pub(super) fn conditions_of(
     now: Timestamp,
 ) -> Vec<PodCondition> {
     let mut all = old.conditions.clone().unwrap_or_default();
+    for scheduled in all.iter_mut().filter(|condition| condition.type_ == POD_SCHEDULED) {
+        scheduled.observed_generation = pod.metadata.generation;
+    }
     resize(&mut all, pod, observed, phase, now);
     let sandbox = if observed.sandbox_ready() && !phase.is_terminal() { Ok(()) } else { Err(("", None)) };
     let containers = containers_ready(pod, status, phase);

@@ -1,7 +1,7 @@
 //! A pod's status: a pure function of its object, what is observed of it, and the time (POD-1 … POD-4).
 //!
 //! Architecture Invariant: the kubelet composes the status of a pod only here; conditions that others own
-//! (PodScheduled, DisruptionTarget, readiness gates) pass through untouched. Others write single fields: the API sets
+//! (DisruptionTarget, readiness gates; PodScheduled, except its generation) pass through untouched. Others write single fields: the API sets
 //! the status of a new pod, the scheduler and evictions set conditions, and `reconcile::disrupt` marks a pod as failed
 //! whose node is gone.
 

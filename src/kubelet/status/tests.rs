@@ -143,6 +143,16 @@ fn conditions_through_a_life_pod_2() {
     }
 }
 
+#[test]
+fn the_kubelet_reports_the_generation_of_the_scheduling_condition_too_pod_2() {
+    let mut pod = pod(json!({"containers": [{"name": "a"}]}));
+    let status = json!({"conditions": [{"type": "PodScheduled", "status": "True", "observedGeneration": 1}]});
+    pod.status = Some(serde_json::from_value(status).unwrap());
+    let status = compose(&pod, &observed(&pod, &[("a", None)]));
+    let scheduled = object::conditions::get(status.conditions.as_ref(), "PodScheduled").unwrap();
+    assert_eq!((scheduled.status.as_str(), scheduled.observed_generation), ("True", Some(3)));
+}
+
 /// POD-3, POD-9: reasons by exit, and messages that share 12 KiB among the containers.
 #[test]
 fn ends_have_reasons_and_bounded_messages_pod_3() {

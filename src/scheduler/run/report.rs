@@ -1,5 +1,7 @@
 //! Reports of a pod's scheduling: the PodScheduled condition and the events.
 
+use k8s_openapi::api::core::v1::PodCondition;
+
 use crate::cycle::NominatingInfo;
 use crate::state::pod_info::PodInfo;
 use api::Api;
@@ -46,8 +48,9 @@ pub(crate) fn not_scheduled(
     let written = preconditions::modify_status(api, &pod.pod, |current| {
         if node_name(current).is_none() {
             let status = current.status.get_or_insert_default();
-            let next =
+            let mut next: PodCondition =
                 conditions::new(POD_SCHEDULED, ConditionStatus::False, reason.reason(), message, now.clone());
+            next.observed_generation = current.metadata.generation;
             conditions::set(status.conditions.get_or_insert_default(), next);
             match nomination {
                 NominatingInfo::Unchanged => {}

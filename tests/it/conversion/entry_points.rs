@@ -192,7 +192,7 @@ async fn a_watch_tells_of_changes_in_its_version_and_ends_when_they_cannot_be_co
         assert_eq!(event_of(lines.next().await), ("MODIFIED".into(), json!(port)));
     }
     assert_eq!(event_of(selected.next().await), ("ADDED".into(), json!("2")));
-    assert_eq!(event_of(selected.next().await), ("DELETED".into(), json!("3")), "it has left the selection");
+    assert_eq!(event_of(selected.next().await), ("DELETED".into(), json!("2")), "it has left the selection");
     post(&face, V1, &site("v1", "broken", &json!({"hostPort": "h:2"}))).await;
     for lines in [&mut lines, &mut selected] {
         let error = lines.next().await.unwrap();
