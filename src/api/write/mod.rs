@@ -207,8 +207,8 @@ impl Api {
     ) -> Result<SharedObject<T>, ApiError> {
         let stored = self.change_owned(T::kind(), key, part, options, &mut |current| {
             let mut next = current.clone();
-            let value = next.get_mut::<T>().ok_or_else(|| ApiError::not_found(T::kind(), key))?;
-            edit(value)?;
+            let edited = next.change::<T, _>(&mut edit);
+            edited.unwrap_or_else(|| Err(ApiError::not_found(T::kind(), key)))?;
             Ok((next, ownership.clone()))
         })?;
         Ok(SharedObject::from_object(&stored).expect("a change keeps the type"))
