@@ -23,13 +23,13 @@ use api::controller_status::Subsystem;
 use api::{Api, ApiError};
 use base::mistakes::Mistake;
 use base::task::Tasks;
+use extension::node_fence::{FENCE_FINALIZER, FENCED, FENCED_TAINT, FencePhase, NodeFence};
 use object::conditions::{self, ConditionStatus};
-use object::node_fence::{FENCE_FINALIZER, FENCED, FENCED_TAINT, FencePhase, NodeFence};
 use object::owner::is_terminating;
 use object::taint::effect::NO_EXECUTE;
 use object::well_known::condition::READY;
 use object::well_known::taint::OUT_OF_SERVICE;
-use object::{Key, Kind, SharedObject};
+use object::{Key, Kind, SharedObject, TypedKind};
 use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found, optional, preconditions};
 
 /// The interval at which the state of a fenced node is checked, and failed steps are retried.
@@ -66,10 +66,10 @@ impl NodeRunner for Nodes {
 /// Fences nodes until `tasks` end.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &impl NodeRunner) {
     let changed = Arc::new(Notify::new());
-    for kind in [Kind::NodeFence, Kind::Node] {
+    for kind in [NodeFence::kind(), Kind::Node] {
         let changed = changed.clone();
         let concerns =
-            move |change: &api::Change| kind == Kind::NodeFence || change.kind == api::ChangeKind::Deleted;
+            move |change: &api::Change| kind == NodeFence::kind() || change.kind == api::ChangeKind::Deleted;
         caches.on_any_change(kind, move |change| {
             if concerns(change) {
                 changed.notify_one();

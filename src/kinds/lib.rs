@@ -65,7 +65,6 @@ pub mod match_conditions;
 mod namespace;
 mod network_policy;
 mod node;
-mod node_fence;
 mod persistent_volume;
 mod persistent_volume_claim;
 mod pod;

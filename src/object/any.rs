@@ -26,9 +26,7 @@ use super::definition_schemas::DefinitionSchemas;
 use super::encode::{Encoder, whole_numbers};
 use super::managed::ManagedFields;
 use super::part;
-use super::{
-    Key, Kind, Revision, cluster_snapshot, fault, node_fence, numeric_quantities, pod_preset, scenario,
-};
+use super::{Key, Kind, Revision, cluster_snapshot, fault, numeric_quantities, pod_preset, scenario};
 
 /// An object could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +49,7 @@ pub enum DecodeError {
     },
 }
 
-/// A Rust type of a kind: of a built-in kind ([`BuiltinKind`]), or of a custom resource ([`CustomKind`]).
+/// A Rust type of a kind: of a built-in kind ([`BuiltinKind`]), or of a custom resource ([`CustomKind`](super::CustomKind)).
 pub trait TypedKind:
     Clone + fmt::Debug + PartialEq + serde::Serialize + serde::de::DeserializeOwned + Send + Sync + 'static
 {

@@ -240,9 +240,6 @@ kinds! { $
     /// Brings the whole cluster back to a snapshot's state.
     ClusterRestore(cluster_snapshot::ClusterRestore) = "podium.dev", "v1alpha1", "clusterrestores", "clusterrestore",
         short [], categories [], Cluster, Generations, subresources [Status];
-    /// Makes sure that all processes of a node are dead.
-    NodeFence(node_fence::NodeFence) = "podium.dev", "v1alpha1", "nodefences", "nodefence",
-        short [], categories [], Cluster, Generations, subresources [Status];
     /// Causes faults on purpose and checks the state afterwards.
     Scenario(scenario::Scenario) = "podium.dev", "v1alpha1", "scenarios", "scenario",
         short [], categories [], Cluster, Generations, subresources [Status];

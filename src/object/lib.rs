@@ -30,7 +30,6 @@ pub mod low_ports;
 pub mod managed;
 pub mod names;
 pub mod node;
-pub mod node_fence;
 pub mod node_selector;
 mod numeric_quantities;
 pub mod owner;

@@ -296,14 +296,6 @@ fn every_kind_has_a_cell_a_column_api_6() {
                     "lastTransitionTime": "2026-01-01T00:30:00Z"}]}}),
             "n|s|Completed|b|30m|m",
         ),
-        (Kind::NodeFence, json!({}), "n|Pending|<none>|30m|"),
-        (
-            Kind::NodeFence,
-            json!({"spec": {"reason": "it hangs"}, "status": {"phase": "Fenced", "conditions": [{"type": "Fenced",
-                "status": "True", "reason": "ProcessesDead", "message": "m",
-                "lastTransitionTime": "2026-01-01T00:30:00Z"}]}}),
-            "n|Fenced|it hangs|30m|m",
-        ),
         (Kind::Scenario, json!({"spec": {"title": "t"}}), "n|t|Pending|<none>|30m|"),
         (
             Kind::Scenario,

@@ -40,6 +40,7 @@ pub use capacity::hollow as hollow_capacity;
 use context::{NodeContext, RunningNode};
 pub(super) use desired::NODE_ANNOTATION;
 use desired::{DesiredNode, Origin};
+use extension::node_fence::FencePhase;
 pub(super) use fault_set::{FaultPending, NodeFaults};
 use fence_phase::fence_of;
 pub use fencing::{FenceError, NodeRunState};
@@ -49,7 +50,6 @@ use kubelet::Kubelet;
 use kubelet::Kubelets;
 use kubelet::runtime::RuntimeError;
 use object::Kind;
-use object::node_fence::FencePhase;
 use reconcile::{Caches, Recorder, WorkLoop};
 
 /// The field manager of nodes' writes, as in Kubernetes.

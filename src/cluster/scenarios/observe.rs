@@ -12,7 +12,7 @@ use apimachinery::certificates::described;
 use apimachinery::expression::{Expression, ResultType};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use object::node_fence::NodeFence;
+use extension::node_fence::NodeFence;
 use object::scenario::{Scenario, ScenarioCheck, ScenarioObject, ScenarioSpec};
 use object::{Key, Kind, Object};
 

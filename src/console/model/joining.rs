@@ -19,7 +19,7 @@ use crate::screen::Screen;
 use crate::store::Stores;
 use crate::text::clean;
 use crate::toast::Toast;
-use object::node_fence::NodeFence;
+use extension::node_fence::NodeFence;
 
 impl Model {
     /// Reports whether a screen, visible or not, or a dialog concerns a cluster.

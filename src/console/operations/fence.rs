@@ -13,7 +13,7 @@ use crate::effect::{Dialog, Effect, Route};
 use crate::resource::ObjectRef;
 use crate::rows::node::{is_over, is_ready};
 use crate::text::counted;
-use object::node_fence::NodeFence;
+use extension::node_fence::NodeFence;
 
 /// The maximum number of pods named in the dialog.
 const NAMED: usize = 5;

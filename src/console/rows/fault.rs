@@ -5,9 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Cell, Column, Row};
 use crate::health::Health;
 use crate::text::clean;
+use extension::node_fence::{FENCED, FencePhase, NodeFence};
 use object::conditions;
 use object::fault::{ACTIVE, Fault};
-use object::node_fence::{FENCED, FencePhase, NodeFence};
 
 /// Returns the columns: the type, the remaining time, and the affected objects.
 pub(crate) fn fault_columns() -> Vec<Column> {

@@ -15,7 +15,6 @@ mod hostile;
 mod limits;
 mod metadata;
 mod networking;
-mod node_fences;
 mod pod_resize;
 mod pod_resources;
 mod pod_spec;

@@ -13,7 +13,7 @@ use crate::kind_view;
 use crate::resource::{ResourceKey, Uid};
 use crate::rows::{Row, RowKey};
 use crate::store::{TouchedObjects, controller_of};
-use object::node_fence::NodeFence;
+use extension::node_fence::NodeFence;
 
 /// Returns the Deployments with rows that show the state of these pods.
 fn deployments_of(cx: &Context<'_>, pods: &[Uid]) -> BTreeSet<Uid> {

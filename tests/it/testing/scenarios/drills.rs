@@ -8,6 +8,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
 use podium::api::{Api, DeleteOptions, WriteOptions};
+use podium::extension::node_fence::{NodeFence, NodeFenceSpec};
 use podium::manifest::drills::{DRILLS, Drill};
 use podium::object::scenario::ScenarioPhase;
 use podium::object::{Key, Kind, Object, TypedKind};
@@ -228,7 +229,7 @@ async fn a_lost_node_is_fenced_and_its_set_goes_on_fault_2_safe_5() {
     // Waiting has no effect.
     pass_seconds(&played.cluster, 60).await;
     assert_eq!(played.pods("db")[0].uid(), before);
-    let fence = Object::from_value(Kind::NodeFence, json!({"metadata": {"name": node}})).unwrap();
+    let fence = Object::new(NodeFence::new(&node, NodeFenceSpec::default()));
     played.player().create(fence, &WriteOptions::default()).unwrap();
     played.passes().await;
 }
