@@ -27,6 +27,7 @@
 //! | [`apiserver`] | the API over HTTP: serves the handle of [`api`] with authentication, fair queueing, audit, OpenAPI and metrics | api, kinds, apimachinery, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
 //! | [`controllers`] | the actors of kube-controller-manager; they know no scheduler | reconcile, api, apimachinery, extension, object, base |
+//! | [`operators`] | the controllers of Podium's own kinds; what they do to nodes is behind a trait | reconcile, api, extension, object, base |
 //! | [`scheduler`] | the actor that chooses a node for each pod; it knows no controller | reconcile, api, object, base |
 //! | [`egress`] | pods' connections to the outside, relayed by this process; knows no Kubernetes | fabric, base |
 //! | [`network_policy`] | NetworkPolicies: decides which connections are allowed, in pure functions | object |
@@ -38,10 +39,10 @@
 //! | [`network`] | the network inside a fabric: the kernel's rules for services, policies, egress and faults | services, network_policy, egress, reconcile, api, fabric, object, base |
 //! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, kinds, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | extension, object, manifest, base |
-//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, extension, object, base |
+//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, operators, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, extension, object, base |
 //! | [`testing`] | a cluster for the tests of crates that depend on this one | all |
 //! | [`cli`] | flags, commands, exit codes | all |
-//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, dns, services, scheduler, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, extension, object, base |
+//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, dns, services, scheduler, operators, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, extension, object, base |
 //!
 //! Each layer is a crate of its own, so that the compiler enforces the table and a change to a layer builds only that
 //! layer's tests. Only [`testing`] and [`cli`] belong to the program's own crate.
@@ -86,7 +87,7 @@
 //! controllers during a restore.
 //!
 //! **Nodes** come from flags, the config file and Node objects with an annotation; `cluster::nodes` starts and stops
-//! them while the cluster runs. `cluster::fencing` kills all processes of a node for certain, so that its pods and
+//! them while the cluster runs. `operators::fencing` kills all processes of a node for certain, so that its pods and
 //! volumes can move to others.
 //!
 //! **Scenarios** are objects too (`cluster::scenarios`): faults at given times, checks in CEL, a score.
@@ -119,8 +120,8 @@
 
 pub use {
     api, apimachinery, apiserver, base, cluster, console, controllers, dns, egress, extension, fabric,
-    gateway, host, ingress, kinds, kubelet, manifest, network, network_policy, object, programs, reconcile,
-    reverse_proxy, scheduler, services, store, why,
+    gateway, host, ingress, kinds, kubelet, manifest, network, network_policy, object, operators, programs,
+    reconcile, reverse_proxy, scheduler, services, store, why,
 };
 
 pub mod cli;

@@ -12,7 +12,6 @@ mod embedding;
 mod error;
 mod fabric;
 mod faults;
-pub mod fencing;
 mod fixed_services;
 mod host_process;
 mod housekeeping;

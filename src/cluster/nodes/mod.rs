@@ -43,7 +43,6 @@ use desired::{DesiredNode, Origin};
 use extension::node_fence::FencePhase;
 pub(super) use fault_set::{FaultPending, NodeFaults};
 use fence_phase::fence_of;
-pub use fencing::{FenceError, NodeRunState};
 pub use file::parse_config;
 use follow::{Follower, NodeSlot, NodeState, State};
 use kubelet::Kubelet;
