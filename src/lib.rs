@@ -52,7 +52,7 @@
 //! gets its handle and its rules at run time and is treated the same.
 //!
 //! **Podium's own kinds** are custom resources, too ([`extension`]): each start applies their definitions before any actor
-//! runs. Faults, scenarios, snapshots and restores are still built in.
+//! runs. Faults and scenarios are still built in.
 //!
 //! **A write** takes the steps of `api::write::pipeline`: default, own, mutate, validate, reserve. It is then applied
 //! in memory under one short lock that gives it the next revision, and passed in that order to the disk thread, which

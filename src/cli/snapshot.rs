@@ -23,7 +23,7 @@ use super::runtime::runtime;
 use base::count::counted;
 use cluster::snapshots::{Files, restore_at_start};
 use cluster::{DataDir, default_data_dir, running_instance};
-use object::cluster_snapshot::{
+use extension::cluster_snapshot::{
     COMPLETE, ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec, READY, RestorePhase,
 };
 use object::conditions;

@@ -4,12 +4,14 @@
 //! Architecture Invariant: the API server knows nothing of these kinds. Their schemas, columns and rules are those of
 //! their definitions; if something cannot be expressed there, the extension API lacks it for other operators, too.
 
+pub mod cluster_snapshot;
 mod definition;
 pub mod node_fence;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use object::{Kind, Object, TypedKind};
 
+use cluster_snapshot::{ClusterRestore, ClusterSnapshot};
 use definition::definition;
 use node_fence::NodeFence;
 
@@ -18,7 +20,7 @@ pub const GROUP: &str = "podium.dev";
 
 /// Returns the definitions of all kinds.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
-    vec![definition::<NodeFence>()]
+    vec![definition::<ClusterSnapshot>(), definition::<ClusterRestore>(), definition::<NodeFence>()]
 }
 
 /// Returns true for an object of one of Podium's own kinds, and for the definition of such a kind.
@@ -31,8 +33,8 @@ pub fn owns(object: &Object) -> bool {
 }
 
 /// Returns all kinds.
-pub fn kinds() -> [Kind; 1] {
-    [NodeFence::kind()]
+pub fn kinds() -> [Kind; 3] {
+    [ClusterSnapshot::kind(), ClusterRestore::kind(), NodeFence::kind()]
 }
 
 #[cfg(test)]

@@ -35,7 +35,6 @@ mod certificate_signing_request;
 mod client_config;
 mod cluster_role;
 mod cluster_role_binding;
-mod cluster_snapshot;
 mod config_map;
 mod controller_revision;
 mod cron_job;

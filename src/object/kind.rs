@@ -234,12 +234,6 @@ kinds! { $
     /// Breaks something on purpose while it exists.
     Fault(fault::Fault) = "podium.dev", "v1alpha1", "faults", "fault",
         short [], categories [], Cluster, Generations, subresources [Status];
-    /// The whole cluster as it was at one moment.
-    ClusterSnapshot(cluster_snapshot::ClusterSnapshot) = "podium.dev", "v1alpha1", "clustersnapshots", "clustersnapshot",
-        short [], categories [], Cluster, Generations, subresources [Status];
-    /// Brings the whole cluster back to a snapshot's state.
-    ClusterRestore(cluster_snapshot::ClusterRestore) = "podium.dev", "v1alpha1", "clusterrestores", "clusterrestore",
-        short [], categories [], Cluster, Generations, subresources [Status];
     /// Causes faults on purpose and checks the state afterwards.
     Scenario(scenario::Scenario) = "podium.dev", "v1alpha1", "scenarios", "scenario",
         short [], categories [], Cluster, Generations, subresources [Status];

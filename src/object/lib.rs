@@ -8,7 +8,6 @@ mod kind;
 
 mod any;
 mod cluster_domain;
-pub mod cluster_snapshot;
 pub mod completion_indexes;
 pub mod conditions;
 pub mod config;

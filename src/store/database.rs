@@ -192,7 +192,11 @@ pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<Object, String> {
 
 /// The version in the keys of custom kinds that were built in once: plural, group and version. Their records stay
 /// where earlier versions of Podium wrote them, also in the checkpoint, which is a sum over all keys.
-const FORMERLY_BUILT_IN: &[(&str, &str, &str)] = &[("nodefences", "podium.dev", "v1alpha1")];
+const FORMERLY_BUILT_IN: &[(&str, &str, &str)] = &[
+    ("clusterrestores", "podium.dev", "v1alpha1"),
+    ("clustersnapshots", "podium.dev", "v1alpha1"),
+    ("nodefences", "podium.dev", "v1alpha1"),
+];
 
 /// Returns a record's key, `pods.v1\0namespace\0name`: NUL sorts below every character of a name. Keys of custom
 /// kinds have no version (`widgets.example.com.`), because their definition may choose another storage version later;

@@ -282,20 +282,6 @@ fn every_kind_has_a_cell_a_column_api_6() {
             json!({"spec": {"type": "Partition", "from": {"pod": "a", "namespace": "b"}, "to": {"cidr": "10.0.0.0/8"}}}),
             "n|Partition|pod/b/a|10.0.0.0/8|Unknown|<none>|30m|",
         ),
-        (
-            Kind::ClusterSnapshot,
-            json!({"status": {"objects": 3, "bytes": 900, "conditions": [{"type": "Ready", "status": "True",
-                "reason": "Saved", "message": "m", "lastTransitionTime": "2026-01-01T00:30:00Z"}]}}),
-            "n|True|3|900|<none>|30m|m",
-        ),
-        (Kind::ClusterRestore, json!({"spec": {"snapshot": "s"}}), "n|s|Pending|<none>|30m|"),
-        (
-            Kind::ClusterRestore,
-            json!({"spec": {"snapshot": "s"}, "status": {"phase": "Completed", "before": "b", "conditions": [
-                {"type": "Complete", "status": "True", "reason": "Restored", "message": "m",
-                    "lastTransitionTime": "2026-01-01T00:30:00Z"}]}}),
-            "n|s|Completed|b|30m|m",
-        ),
         (Kind::Scenario, json!({"spec": {"title": "t"}}), "n|t|Pending|<none>|30m|"),
         (
             Kind::Scenario,

@@ -2,7 +2,6 @@
 
 mod batch;
 mod cluster;
-mod cluster_snapshots;
 mod config;
 mod container;
 mod daemon_set;
