@@ -177,7 +177,7 @@ pub struct ClusterRestoreStatus {
     /// phase is Pending (nothing has changed), Ending (all pods are being deleted), Completed (the cluster is
     /// in the snapshot's state) or Failed (the restore changes nothing more).
     #[serde(default)]
-    #[schemars(with = "String")]
+    #[schemars(with = "String", extend("enum" = ["Pending", "Ending", "Completed", "Failed"]))]
     pub phase: RestorePhase,
     /// startedAt is the time at which the restore began.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(schema["properties"]["spec"], spec);
         let status = &schema["properties"]["status"];
         assert_eq!(status["properties"]["startedAt"]["format"], "date-time");
-        assert_eq!(status["properties"]["phase"]["type"], "string");
+        assert_eq!(status["properties"]["phase"]["enum"], json!(["Pending", "Killing", "Fenced"]));
         assert_eq!(status["properties"]["conditions"]["items"]["required"].as_array().unwrap().len(), 5);
         assert!(!schema.to_string().contains("nullable"), "{schema}");
     }

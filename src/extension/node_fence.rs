@@ -83,7 +83,7 @@ pub struct NodeFenceStatus {
     /// phase is Pending (nothing has been done), Killing (the node's processes are being killed) or Fenced
     /// (all of them are dead, and the node is out of service).
     #[serde(default)]
-    #[schemars(with = "String")]
+    #[schemars(with = "String", extend("enum" = ["Pending", "Killing", "Fenced"]))]
     pub phase: FencePhase,
     /// startedAt is the time at which the fence began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
