@@ -371,7 +371,7 @@ impl Rule {
         match self.program.run(&variables, budget) {
             Ok(Val::Bool(true)) => Ok(()),
             Ok(Val::Bool(false)) => {
-                self.fail(&variables, type_, path, budget, errors);
+                self.fail(&variables, new, path, budget, errors);
                 Ok(())
             }
             Ok(_) => {
@@ -410,7 +410,7 @@ impl Rule {
     fn fail<'a>(
         &'a self,
         variables: &[(&'a str, Val<'a>)],
-        type_: &str,
+        value: &Value,
         path: &Path<'_>,
         budget: &mut Budget,
         errors: &mut FieldErrors,
@@ -431,8 +431,9 @@ impl Rule {
         match self.reason.as_deref() {
             Some("FieldValueRequired") => errors.required(&path, message),
             Some("FieldValueForbidden") => errors.forbidden(&path, message),
-            Some("FieldValueDuplicate") => errors.duplicate_because(&path, type_, message),
-            _ => errors.invalid(&path, type_, message),
+            Some("FieldValueDuplicate") => errors.duplicate_because(&path, value, message),
+            _ if value.is_object() || value.is_array() => errors.invalid_itself(&path, message),
+            _ => errors.invalid(&path, value, message),
         }
     }
 }
