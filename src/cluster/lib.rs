@@ -25,6 +25,7 @@ mod network_placement;
 mod node_register;
 mod node_settings;
 mod nodes;
+mod own_definitions;
 mod panics;
 mod scenarios;
 mod self_check;

@@ -397,6 +397,7 @@ impl StartingCluster<'_> {
             data_dir: data_dir.clone(),
             services: std::iter::once(self.addresses.services().into()).chain(v6).collect(),
         };
+        operators::definitions::start(api, caches, actors);
         operators::fencing::start(api, caches, actors, kubelets);
         let agent = http::HeaderValue::from_static("podium-scenarios");
         let headers = http::HeaderMap::from_iter([(http::header::USER_AGENT, agent)]);

@@ -90,6 +90,8 @@ pub struct ClusterSnapshotStatus {
     pub claims: Option<i64>,
     /// conditions has the condition Ready: the snapshot can be restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = [{"type": "Ready", "status": "Unknown", "reason": "Pending", "message": "",
+        "lastTransitionTime": "1970-01-01T00:00:00Z"}]))]
     pub conditions: Option<Vec<Condition>>,
 }
 
@@ -190,6 +192,8 @@ pub struct ClusterRestoreStatus {
     pub before: Option<String>,
     /// conditions has the condition Complete: the cluster is in the snapshot's state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = [{"type": "Complete", "status": "Unknown", "reason": "Pending", "message": "",
+        "lastTransitionTime": "1970-01-01T00:00:00Z"}]))]
     pub conditions: Option<Vec<Condition>>,
 }
 

@@ -9,7 +9,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 /// Returns the definition of a kind: names, columns and subresources from `#[kube(…)]`, and the schema from the types,
-/// their comments and `#[schemars(…)]`. Objects without a spec get an empty one, unless the spec has required fields.
+/// their comments and `#[schemars(…)]`. Objects without a spec get an empty one, unless the spec has required fields; a
+/// status that no controller has written yet consists of its fields' defaults.
 pub(crate) fn definition<T: CustomResourceExt + JsonSchema>() -> CustomResourceDefinition {
     let mut settings = SchemaSettings::openapi3();
     settings.inline_subschemas = true;
@@ -23,6 +24,11 @@ pub(crate) fn definition<T: CustomResourceExt + JsonSchema>() -> CustomResourceD
             schema.remove("required");
         }
     }
+    if let Some(status) = schema.pointer_mut("/properties/status")
+        && has_defaults(status)
+    {
+        status["default"] = json!({});
+    }
     let schema = serde_json::from_value(schema).expect("a derived schema is a schema of a definition");
     let mut definition = T::crd();
     for version in &mut definition.spec.versions {
@@ -31,12 +37,20 @@ pub(crate) fn definition<T: CustomResourceExt + JsonSchema>() -> CustomResourceD
     definition
 }
 
-/// Turns a derived schema into the one that clients get. Lines of a comment become one line. A field that the Rust type
-/// may omit has neither a default nor null as a value: a missing field stays missing.
+fn has_defaults(schema: &Value) -> bool {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flatten().any(|(_, property)| property.get("default").is_some())
+}
+
+/// Turns a derived schema into the one that clients get. Lines of a comment become one line. An optional field has no
+/// null as a value or default: a missing field stays missing.
 fn publish(schema: &mut Value) {
     let Some(fields) = schema.as_object_mut() else { return };
-    for keyword in ["$schema", "title", "nullable", "default"] {
+    for keyword in ["$schema", "title", "nullable"] {
         fields.remove(keyword);
+    }
+    if fields.get("default").is_some_and(Value::is_null) {
+        fields.remove("default");
     }
     if let Some(Value::String(description)) = fields.get_mut("description") {
         *description = description.replace('\n', " ");
@@ -108,6 +122,11 @@ mod tests {
         let status = &schema["properties"]["status"];
         assert_eq!(status["properties"]["startedAt"]["format"], "date-time");
         assert_eq!(status["properties"]["phase"]["enum"], json!(["Pending", "Killing", "Fenced"]));
+        assert_eq!(
+            (&status["default"], &status["properties"]["phase"]["default"]),
+            (&json!({}), &json!("Pending"))
+        );
+        assert_eq!(status["properties"]["conditions"]["default"][0]["status"], "Unknown");
         assert_eq!(status["properties"]["conditions"]["items"]["required"].as_array().unwrap().len(), 5);
         assert!(!schema.to_string().contains("nullable"), "{schema}");
     }

@@ -93,6 +93,8 @@ pub struct NodeFenceStatus {
     pub fenced_at: Option<Time>,
     /// conditions has the condition Fenced: every process of the node is dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = [{"type": "Fenced", "status": "Unknown", "reason": "Pending", "message": "",
+        "lastTransitionTime": "1970-01-01T00:00:00Z"}]))]
     pub conditions: Option<Vec<Condition>>,
 }
 

@@ -4,4 +4,5 @@
 //! Architecture Invariant: what only the program that runs the cluster can do (killing a node's processes) is behind a
 //! trait, which the composition root implements, and the simulator, too.
 
+pub mod definitions;
 pub mod fencing;

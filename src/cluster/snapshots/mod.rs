@@ -22,8 +22,8 @@ use api::{Api, ApiError, Snapshot};
 use base::count::counted;
 use base::task::Tasks;
 use extension::cluster_snapshot::{
-    ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec, ClusterSnapshotStatus, READY,
-    SNAPSHOT_FINALIZER,
+    COMPLETE, ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec,
+    ClusterSnapshotStatus, READY, SNAPSHOT_FINALIZER,
 };
 use ipnet::IpNet;
 use jiff::Timestamp;
@@ -213,7 +213,7 @@ impl SnapshotController {
         let mut restores = self.api.list_as::<ClusterRestore>(None);
         restores.retain(|restore| !restore.is_over());
         // The restore in progress comes first, then the others by age.
-        restores.sort_by_key(|restore| (restore.status.is_none(), restore.revision()));
+        restores.sort_by_key(|restore| (!has_started(restore), restore.revision()));
         if let Some(restore) = restores.first() {
             let round = self.rounds.begin(format!("restore {}", restore.name()));
             let failed = self.restore(restore).await;
@@ -369,6 +369,12 @@ fn set_condition(
 fn is_ready(snapshot: &ClusterSnapshot) -> bool {
     let all = snapshot.status.as_ref().and_then(|status| status.conditions.as_ref());
     conditions::get(all, READY).is_some_and(|ready| ready.status == "True")
+}
+
+/// Returns true if the controller has written the status of a restore.
+fn has_started(restore: &ClusterRestore) -> bool {
+    let all = restore.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions::get(all, COMPLETE).is_some_and(|complete| complete.status != "Unknown")
 }
 
 /// Returns true for the kinds of snapshots and restores, which snapshots do not contain.
