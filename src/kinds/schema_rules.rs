@@ -319,7 +319,11 @@ impl SchemaRules {
                     let below = self.fields.get(name).or(self.any_field.as_deref());
                     if let (Some(below), Some(schema)) = (below, field_schema(Some(schema), name)) {
                         let old = old.and_then(|old| old.get(name));
-                        let path = path.map_or_else(|| Path::root(name), |path| path.child(name));
+                        let path = match path {
+                            None => Path::root(name),
+                            Some(path) if self.fields.contains_key(name) => path.child(name),
+                            Some(path) => path.key(name),
+                        };
                         let value = (value, old, unchanged(value, old));
                         below.evaluate_value(schema, value, Some(&path), budget, errors)?;
                     }
