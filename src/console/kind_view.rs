@@ -13,8 +13,8 @@ use super::resource::{Kind, ResourceKey, Uid};
 use super::rows::{Column, Row, controller, event, fault, network, node, pod, workload};
 use super::store::{Object, Stores};
 use super::workloads;
+use extension::fault::Fault;
 use extension::node_fence::NodeFence;
-use object::fault::Fault;
 
 /// Columns and rows with more information than the server's Table.
 #[derive(Clone, Copy, Debug)]

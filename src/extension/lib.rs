@@ -4,8 +4,11 @@
 //! Architecture Invariant: the API server knows nothing of these kinds. Their schemas, columns and rules are those of
 //! their definitions; if something cannot be expressed there, the extension API lacks it for other operators, too.
 
+#![expect(clippy::duplicated_attributes, reason = "each printer column has the same keywords")]
+
 pub mod cluster_snapshot;
 mod definition;
+pub mod fault;
 pub mod node_fence;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -13,6 +16,7 @@ use object::{Kind, Object, TypedKind};
 
 use cluster_snapshot::{ClusterRestore, ClusterSnapshot};
 use definition::definition;
+use fault::Fault;
 use node_fence::NodeFence;
 
 /// The group of Podium's own kinds.
@@ -20,7 +24,12 @@ pub const GROUP: &str = "podium.dev";
 
 /// Returns the definitions of all kinds.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
-    vec![definition::<ClusterSnapshot>(), definition::<ClusterRestore>(), definition::<NodeFence>()]
+    vec![
+        definition::<ClusterSnapshot>(),
+        definition::<ClusterRestore>(),
+        definition::<Fault>(),
+        definition::<NodeFence>(),
+    ]
 }
 
 /// Returns true for an object of one of Podium's own kinds, and for the definition of such a kind.
@@ -33,8 +42,8 @@ pub fn owns(object: &Object) -> bool {
 }
 
 /// Returns all kinds.
-pub fn kinds() -> [Kind; 3] {
-    [ClusterSnapshot::kind(), ClusterRestore::kind(), NodeFence::kind()]
+pub fn kinds() -> [Kind; 4] {
+    [ClusterSnapshot::kind(), ClusterRestore::kind(), Fault::kind(), NodeFence::kind()]
 }
 
 #[cfg(test)]

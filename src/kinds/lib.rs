@@ -16,7 +16,6 @@ pub mod default_flows;
 mod defaulting;
 mod embedded;
 mod error;
-mod fault;
 pub mod load_balancer;
 mod previous_items;
 mod pruning;

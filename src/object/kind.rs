@@ -231,9 +231,6 @@ kinds! { $
     /// The devices that a driver offers on a node.
     ResourceSlice(resource::v1::ResourceSlice) = "resource.k8s.io", "v1", "resourceslices", "resourceslice",
         short [], categories [], Cluster, SpecGenerations, subresources [];
-    /// Breaks something on purpose while it exists.
-    Fault(fault::Fault) = "podium.dev", "v1alpha1", "faults", "fault",
-        short [], categories [], Cluster, Generations, subresources [Status];
     /// Causes faults on purpose and checks the state afterwards.
     Scenario(scenario::Scenario) = "podium.dev", "v1alpha1", "scenarios", "scenario",
         short [], categories [], Cluster, Generations, subresources [Status];

@@ -15,7 +15,6 @@ mod custom;
 mod custom_kind;
 pub mod definition_schemas;
 mod encode;
-pub mod fault;
 pub mod finalizers;
 pub mod go_format;
 pub mod host_ports;

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use api::Api;
+use extension::fault::{ACTIVE, EXPIRED, Fault, FaultStatus, SELECTED};
 use object::SharedObject;
 use object::conditions::{self};
-use object::fault::{ACTIVE, EXPIRED, Fault, FaultStatus, SELECTED};
 use object::time::go_duration;
 
 use super::outcome::ignore_not_found;
@@ -70,6 +70,10 @@ impl FaultState {
         if let Some((has_targets, reason, message)) = &self.selected {
             conditions::set(all, condition(SELECTED, *has_targets, reason, message));
         }
+        status.from = Some(fault.first_side_text());
+        status.to = Some(fault.second_side_text());
+        status.duration = Some(fault.spec.duration.clone().unwrap_or_else(|| "<none>".to_owned()));
+        status.active = Some(status.active_text());
         status
     }
 

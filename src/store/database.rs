@@ -195,6 +195,7 @@ pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<Object, String> {
 const FORMERLY_BUILT_IN: &[(&str, &str, &str)] = &[
     ("clusterrestores", "podium.dev", "v1alpha1"),
     ("clustersnapshots", "podium.dev", "v1alpha1"),
+    ("faults", "podium.dev", "v1alpha1"),
     ("nodefences", "podium.dev", "v1alpha1"),
 ];
 

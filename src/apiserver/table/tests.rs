@@ -270,18 +270,6 @@ fn every_kind_has_a_cell_a_column_api_6() {
             "n|p|a/l|30m",
         ),
         (Kind::PodPreset, json!({}), "n|2026-01-01T00:30:00Z"),
-        (
-            Kind::Fault,
-            json!({"spec": {"type": "Loss", "from": {"node": "a"}, "loss": {"perMille": 5}, "duration": "30s"},
-                "status": {"meets": "node a and all other addresses", "conditions": [{"type": "Active", "status": "False",
-                    "reason": "Expired", "message": "", "lastTransitionTime": "2026-01-01T00:30:00Z"}]}}),
-            "n|Loss|node/a|<all>|False (Expired)|30s|30m|node a and all other addresses",
-        ),
-        (
-            Kind::Fault,
-            json!({"spec": {"type": "Partition", "from": {"pod": "a", "namespace": "b"}, "to": {"cidr": "10.0.0.0/8"}}}),
-            "n|Partition|pod/b/a|10.0.0.0/8|Unknown|<none>|30m|",
-        ),
         (Kind::Scenario, json!({"spec": {"title": "t"}}), "n|t|Pending|<none>|30m|"),
         (
             Kind::Scenario,

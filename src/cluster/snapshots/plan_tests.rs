@@ -62,7 +62,7 @@ fn a_restore_brings_back_old_objects_and_removes_newer_ones_safe_8() {
 
 #[test]
 fn a_restore_leaves_objects_of_this_machine_alone_safe_8() {
-    let kinds = [Kind::Event, Kind::Lease, Kind::CSINode, Kind::Fault, Kind::Scenario];
+    let kinds = [Kind::Event, Kind::Lease, Kind::CSINode, Kind::Scenario];
     for kind in kinds.into_iter().chain(extension::kinds()) {
         let one = |uid| named(kind, uid, &json!({}));
         assert_eq!(written(vec![one("1")], vec![]), [""; 0], "{kind}");

@@ -16,7 +16,7 @@ use crate::rows::controller::{
 };
 use crate::text::clean;
 use crate::toast::Toast;
-use object::fault::{Component, Fault, FaultTarget};
+use extension::fault::{Component, Fault, FaultTarget};
 
 /// The message for a server that does not report its controllers.
 pub(crate) const ABSENT: &str =

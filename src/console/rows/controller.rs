@@ -17,7 +17,7 @@ use crate::server_table::TableRow;
 use crate::store::Stores;
 use crate::text::{age, clean};
 use crate::thresholds::{Load, ThresholdLevel};
-use object::fault::{Component, Fault, FaultTarget};
+use extension::fault::{Component, Fault, FaultTarget};
 use object::selector::Selector;
 
 /// The API group of the resource.

@@ -36,9 +36,9 @@ pub use usage::{PodUsages, ResourceUsage};
 
 use super::health::Health;
 use super::resource::{ResourceKey, Uid};
+use extension::fault::Fault;
 use extension::node_fence::NodeFence;
 use heartbeat::is_heartbeat;
-use object::fault::Fault;
 
 /// The effect of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]

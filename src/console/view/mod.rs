@@ -45,7 +45,7 @@ use super::point_in_time::{PointInTime, WayBack};
 use super::screen::table::State;
 use super::screen::{ToastArea, View};
 use super::text::clean;
-use object::fault::Fault;
+use extension::fault::Fault;
 
 /// The minimum size of the terminal: half of one with 80 columns.
 pub(crate) const SMALLEST: (u16, u16) = (40, 10);

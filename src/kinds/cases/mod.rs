@@ -8,7 +8,6 @@ mod daemon_set;
 mod defaults;
 mod definitions;
 mod devices;
-mod faults;
 mod flow_control;
 mod hostile;
 mod limits;

@@ -2,7 +2,7 @@
 
 use fabric::DelayCounts;
 
-use object::fault::Fault;
+use extension::fault::Fault;
 use reconcile::FaultState;
 
 use super::plan::FaultDecision;

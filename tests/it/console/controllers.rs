@@ -13,7 +13,7 @@ use podium::console::screen::controller::ControllerData;
 use podium::console::screen::controller::response::ControllerResponse;
 use podium::console::server_table::ServerTable;
 use podium::console::store::{Change, Delta};
-use podium::object::fault::Fault;
+use podium::extension::fault::Fault;
 use serde_json::{Value, json};
 
 use super::test_console::{TestConsole, ago, cluster, kind, objects};

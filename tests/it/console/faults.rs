@@ -10,8 +10,8 @@ use podium::console::message::Message;
 use podium::console::model::Job;
 use podium::console::scope::Scope;
 use podium::console::store::{Change, Delta};
+use podium::extension::fault::Fault;
 use podium::extension::node_fence::NodeFence;
-use podium::object::fault::Fault;
 use serde_json::{Value, json};
 
 use super::test_console::{TestConsole, ago, cluster, kind, objects};

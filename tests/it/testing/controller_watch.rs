@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{DeleteParams, PostParams, WatchEvent};
 use kube::{Api, Client};
-use podium::object::fault::Fault;
+use podium::extension::fault::Fault;
 use podium::testing::{ClientOptions, Cluster};
 use serde_json::{Value, json};
 

@@ -8,11 +8,11 @@ use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, Event, Node, Pod};
 use podium::api::{ApiError, DeleteOptions, WriteOptions};
+use podium::extension::fault::{ACTIVE, Fault, SELECTED};
 use podium::extension::node_fence::NodeFence;
 use podium::object::conditions;
-use podium::object::fault::{ACTIVE, Fault, SELECTED};
 use podium::object::pod::{Phase, condition, node_name, phase};
-use podium::object::{Key, Kind, Object, SharedObject, TypedKind};
+use podium::object::{Key, Object, SharedObject, TypedKind};
 use podium::testing::Cluster;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ async fn fault(cluster: &Cluster, name: &str, spec: Value) {
 }
 
 async fn heal(cluster: &Cluster, name: &str) {
-    cluster.api().delete(Kind::Fault, &Key::new("", name), &DeleteOptions::default()).unwrap();
+    cluster.api().delete(Fault::kind(), &Key::new("", name), &DeleteOptions::default()).unwrap();
     cluster.settle().await.unwrap();
 }
 

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::dialog::{Choice, Field, FieldId, Fields, Note, Number, Switch, Text};
 use crate::effect::{Dialog, Effect};
 use crate::text::clean;
-use object::fault::{
+use extension::fault::{
     DISK_FAILURES, Fault, FaultDisk, FaultImage, FaultLatency, FaultLoss, FaultRate, FaultRefuse, FaultSkew,
     FaultSpec, FaultTarget, NETWORK_TYPES, OTHER_TYPES, REFUSALS, read_disk, read_node, read_side,
     read_target, read_volume,

@@ -18,7 +18,7 @@ use crate::resource::{ObjectRef, Uid};
 use crate::rows::event;
 use crate::text::clean;
 use crate::theme::Theme;
-use object::fault::Fault;
+use extension::fault::Fault;
 
 /// The source of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

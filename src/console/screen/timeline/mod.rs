@@ -49,8 +49,8 @@ use crate::store::TouchedObjects;
 use crate::toast::Toast;
 use crate::widget::cursor::Window;
 use entry::{Entry, EntryKey, of_event, of_fault, of_journal};
+use extension::fault::Fault;
 use family::Family;
-use object::fault::Fault;
 use states::{ObjectSummary, StateChange, changes_between};
 
 /// Maximum number of retained entries of each source, and of displayed entries.

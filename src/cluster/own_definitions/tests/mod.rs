@@ -1,5 +1,7 @@
 //! Podium's own kinds as users see them: messages, columns, and objects of earlier versions.
 
+mod faults;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use api::{ApiConfig, DeleteOptions, WriteOptions};
 use apiserver::{Credentials, Server, ServerConfig};
 use base::clock::Clock;
 use extension::cluster_snapshot::{ClusterRestore, ClusterSnapshot, RestorePhase};
+use extension::fault::Fault;
 use extension::node_fence::{FencePhase, NodeFence, NodeFenceSpec};
 use object::{Kind, Object, TypedKind};
 use store::Store;
@@ -26,10 +29,10 @@ fn api() -> Api {
     api
 }
 
-fn object(kind: Kind, extra: Value) -> Object {
-    let mut value = json!({"apiVersion": "podium.dev/v1alpha1", "metadata": {"name": "n"}});
-    value.as_object_mut().unwrap().extend(extra.as_object().cloned().unwrap());
-    Object::from_value(kind, value).unwrap()
+fn object(kind: Kind, mut fields: Value) -> Object {
+    fields["apiVersion"] = json!("podium.dev/v1alpha1");
+    fields["metadata"] = json!({"name": "n"});
+    Object::from_value(kind, fields).unwrap()
 }
 
 fn fence(spec: &Value) -> Object {
@@ -157,7 +160,8 @@ async fn every_kind_of_ours_has_a_cell_a_column_api_6() {
         json!([{"type": type_, "status": "True", "reason": "Done", "message": "m",
             "lastTransitionTime": "2026-11-21T00:00:00Z"}])
     };
-    let (snapshot, restore, node) = (ClusterSnapshot::kind(), ClusterRestore::kind(), NodeFence::kind());
+    let (snapshot, restore) = (ClusterSnapshot::kind(), ClusterRestore::kind());
+    let (fault, node) = (Fault::kind(), NodeFence::kind());
     for (kind, spec, status, expected) in [
         (snapshot, json!({}), None, "n|Unknown||||30m|"),
         (
@@ -172,6 +176,19 @@ async fn every_kind_of_ours_has_a_cell_a_column_api_6() {
             json!({"snapshot": "s"}),
             Some(json!({"phase": "Completed", "before": "b", "conditions": condition("Complete")})),
             "n|s|Completed|b|30m|m",
+        ),
+        (
+            fault,
+            json!({"type": "Loss", "from": {"node": "a"}, "loss": {"perMille": 5}, "duration": "30s"}),
+            Some(json!({"from": "node/a", "to": "<all>", "active": "False (Expired)", "duration": "30s",
+                "meets": "node a and all other addresses"})),
+            "n|Loss|node/a|<all>|False (Expired)|30s|30m|node a and all other addresses",
+        ),
+        (
+            fault,
+            json!({"type": "Partition", "from": {"pod": "a", "namespace": "b"}, "to": {"cidr": "10.0.0.0/8"}}),
+            None,
+            "n|Partition|||Unknown||30m|",
         ),
         (node, json!({}), None, "n|Pending||30m|"),
         (
@@ -191,7 +208,7 @@ async fn every_kind_of_ours_has_a_cell_a_column_api_6() {
                 .unwrap();
             client.request::<Value>(request).await.unwrap();
         }
-        tokio::time::sleep(Duration::from_secs(1800)).await;
+        tokio::time::sleep(Duration::from_mins(30)).await;
         assert_eq!(cells(&client, plural).await, expected, "{kind}");
         api.delete(kind, &Key::new("", "n"), &DeleteOptions::default()).unwrap();
     }
@@ -235,6 +252,12 @@ fn objects_from_before_the_definitions_are_served_safe_8() {
                 ClusterRestore::kind(),
                 json!({"spec": {"snapshot": "n"}, "status": {"phase": "Completed", "before": "before-n"}}),
             ),
+            (
+                Fault::kind(),
+                json!({"spec": {"type": "Partition", "from": {"node": "a"}, "direction": "Both"}, "status": {
+                    "observedGeneration": 1, "startedAt": "2026-11-21T00:00:00Z", "meets": "node a",
+                    "conditions": condition("Active")}}),
+            ),
         ] {
             store.create(object(kind, fields)).unwrap();
         }
@@ -250,6 +273,8 @@ fn objects_from_before_the_definitions_are_served_safe_8() {
     let snapshot = api.get_as::<ClusterSnapshot>(&key).unwrap();
     assert_eq!((snapshot.has_claims(), snapshot.status.as_ref().unwrap().bytes), (true, Some(900)));
     assert_eq!(api.get_as::<ClusterRestore>(&key).unwrap().phase(), RestorePhase::Completed);
+    let fault = api.get_as::<Fault>(&key).unwrap();
+    assert_eq!((fault.first_side_text().as_str(), fault.spec.direction.as_deref()), ("node/a", Some("Both")));
     let changed = api.modify::<NodeFence>(&key, |fence| {
         fence.metadata.labels = Some([("a".into(), "b".into())].into());
         Ok(())
