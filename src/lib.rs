@@ -25,7 +25,7 @@
 //! | [`kinds`] | the strategies of all kinds, one file each: defaults, validation, columns, selectable fields, usage of quotas; the rules of custom resources | apimachinery, object, base |
 //! | [`api`] | the handle through which all writes go: admission, authorization, the order of the steps of a write, deletion, subresources, conversion | kinds, apimachinery, store, object, base |
 //! | [`apiserver`] | the API over HTTP: serves the handle of [`api`] with authentication, fair queueing, audit, OpenAPI and metrics | api, kinds, apimachinery, manifest, object, base |
-//! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, extension, object, base |
+//! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
 //! | [`controllers`] | the actors of kube-controller-manager; they know no scheduler | reconcile, api, apimachinery, extension, object, base |
 //! | [`operators`] | the controllers of Podium's own kinds; what they do to nodes is behind a trait | reconcile, api, extension, object, base |
 //! | [`scheduler`] | the actor that chooses a node for each pod; it knows no controller | reconcile, api, object, base |
@@ -36,7 +36,7 @@
 //! | [`reverse_proxy`] | the HTTP server of Ingresses and Gateways, which forwards requests to services' endpoints | services, reconcile, api, object, base |
 //! | [`ingress`], [`gateway`] | the controllers of Ingresses and of the Gateway API | reverse_proxy, reconcile, api, object, base |
 //! | [`why`] | explains why a connection fails, from objects and the results of probes; does no I/O | dns, services, network_policy, egress, object, base |
-//! | [`network`] | the network inside a fabric: the kernel's rules for services, policies, egress and faults | services, network_policy, egress, reconcile, api, fabric, extension, object, base |
+//! | [`network`] | the network inside a fabric: the kernel's rules for services, policies, egress and faults | services, network_policy, egress, operators, reconcile, api, fabric, extension, object, base |
 //! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, kinds, host, fabric, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | extension, object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, operators, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, extension, object, base |

@@ -5,4 +5,5 @@
 //! trait, which the composition root implements, and the simulator, too.
 
 pub mod definitions;
+pub mod fault;
 pub mod fencing;

@@ -35,11 +35,12 @@ use base::clock::{ClockReading, until};
 use base::task::Tasks;
 use extension::fault::Fault;
 use object::{Kind, SharedObject, TypedKind};
+use operators::fault::{FaultState, FaultTracker};
 use plan::{
     ActiveFaults, ClusterState, Effect, FaultDecision, NO_TARGET, RequiredKinds, StoreFault,
     TargetComponents, Victim, on_disk, plan,
 };
-use reconcile::{Caches, FaultState, FaultTracker, WorkLoop};
+use reconcile::{Caches, WorkLoop};
 use store::Store;
 use store::faults::DiskFault;
 use volumes::{FillState, FullVolumes};

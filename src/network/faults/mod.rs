@@ -30,7 +30,8 @@ use api::Api;
 use api::controller_status::Subsystem;
 use extension::fault::Fault;
 use object::{Kind, SharedObject, TypedKind};
-use reconcile::{Caches, FaultTracker, WorkLoop};
+use operators::fault::FaultTracker;
+use reconcile::{Caches, WorkLoop};
 
 use self::delay_boxes::DelayBoxes;
 use self::plan::{FaultDecision, Slots, plan};

@@ -3,7 +3,7 @@
 use fabric::DelayCounts;
 
 use extension::fault::Fault;
-use reconcile::FaultState;
+use operators::fault::FaultState;
 
 use super::plan::FaultDecision;
 

@@ -15,9 +15,7 @@ use object::SharedObject;
 use object::conditions::{self};
 use object::time::go_duration;
 
-use super::outcome::ignore_not_found;
-use super::preconditions;
-use super::recorder::Recorder;
+use reconcile::{Recorder, ignore_not_found, preconditions};
 
 /// A fault's state, as its status reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
