@@ -15,6 +15,7 @@
 //! |---|---|---|
 //! | [`base`] | clock (the only source of time), supervised tasks, back-off; knows no Kubernetes except its time types | – |
 //! | [`object`] | vocabulary: the Kind table, objects, keys, quantities, selectors | base |
+//! | [`extension`] | Podium's own kinds as custom resources: their Rust types, and the definitions derived from them | object |
 //! | [`manifest`] | YAML and JSON documents with positions; the only user of YAML | object, base |
 //! | [`store`] | revisioned state, watch history, durability | object, base |
 //! | [`programs`] | the programs of built-in images, inside this binary (web server, nslookup, pause, entrypoints of others), and pid 1 of pods | object, base |
@@ -25,7 +26,8 @@
 //! | [`api`] | the handle through which all writes go: admission, authorization, the order of the steps of a write, deletion, subresources, conversion | kinds, apimachinery, store, object, base |
 //! | [`apiserver`] | the API over HTTP: serves the handle of [`api`] with authentication, fair queueing, audit, OpenAPI and metrics | api, kinds, apimachinery, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
-//! | [`controllers`] | the actors of kube-controller-manager; they know no scheduler | reconcile, api, apimachinery, object, base |
+//! | [`controllers`] | the actors of kube-controller-manager; they know no scheduler | reconcile, api, apimachinery, extension, object, base |
+//! | [`operators`] | the controllers of Podium's own kinds; what they do to nodes is behind a trait | reconcile, api, extension, object, base |
 //! | [`scheduler`] | the actor that chooses a node for each pod; it knows no controller | reconcile, api, object, base |
 //! | [`egress`] | pods' connections to the outside, relayed by this process; knows no Kubernetes | fabric, base |
 //! | [`network_policy`] | NetworkPolicies: decides which connections are allowed, in pure functions | object |
@@ -34,17 +36,17 @@
 //! | [`reverse_proxy`] | the HTTP server of Ingresses and Gateways, which forwards requests to services' endpoints | services, reconcile, api, object, base |
 //! | [`ingress`], [`gateway`] | the controllers of Ingresses and of the Gateway API | reverse_proxy, reconcile, api, object, base |
 //! | [`why`] | explains why a connection fails, from objects and the results of probes; does no I/O | dns, services, network_policy, egress, object, base |
-//! | [`network`] | the network inside a fabric: the kernel's rules for services, policies, egress and faults | services, network_policy, egress, reconcile, api, fabric, object, base |
+//! | [`network`] | the network inside a fabric: the kernel's rules for services, policies, egress and faults | services, network_policy, egress, operators, reconcile, api, fabric, extension, object, base |
 //! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, kinds, host, fabric, object, base |
 //! | [`console_toolkit`] | text, keys, the table of commands, themes and widgets; knows no cluster | object, manifest, base |
-//! | [`console_data`] | what the console knows: the cluster as reported by discovery and watches, the rows of tables, the journal, the past, the user's files; and the messages that bring it | console_toolkit, object, manifest, base |
-//! | [`console_operations`] | what the console does: effects, dialogs, operations on objects, drains, copies, terminals in containers | console_data, console_toolkit, object, base |
-//! | [`console_screens`] | one module for each screen | console_operations, console_data, console_toolkit, object, manifest, base |
-//! | [`console`] | the terminal program, a Kubernetes client like any other | console_screens, console_operations, console_data, console_toolkit, object, manifest, base |
-//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, object, base |
+//! | [`console_data`] | what the console knows: the cluster as reported by discovery and watches, the rows of tables, the journal, the past, the user's files; and the messages that bring it | console_toolkit, extension, object, manifest, base |
+//! | [`console_operations`] | what the console does: effects, dialogs, operations on objects, drains, copies, terminals in containers | console_data, console_toolkit, extension, object, base |
+//! | [`console_screens`] | one module for each screen | console_operations, console_data, console_toolkit, extension, object, manifest, base |
+//! | [`console`] | the terminal program, a Kubernetes client like any other | console_screens, console_operations, console_data, console_toolkit, extension, object, manifest, base |
+//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, operators, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, extension, object, base |
 //! | [`testing`] | a cluster for the tests of crates that depend on this one | all |
 //! | [`cli`] | flags, commands, exit codes | all |
-//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, dns, services, scheduler, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, object, base |
+//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, dns, services, scheduler, operators, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, extension, object, base |
 //!
 //! Each layer is a crate of its own, so that the compiler enforces the table and a change to a layer builds only that
 //! layer's tests. Only [`testing`] and [`cli`] belong to the program's own crate.
@@ -52,6 +54,9 @@
 //!
 //! **A kind** is a handle ([`object::Kind`]); one file of [`kinds`] has its own rules. A custom resource
 //! gets its handle and its rules at run time and is treated the same.
+//!
+//! **Podium's own kinds** are custom resources, too ([`extension`]): each start applies their definitions before any actor
+//! runs. Scenarios are still built in.
 //!
 //! **A write** takes the steps of `api::write::pipeline`: default, own, mutate, validate, reserve. It is then applied
 //! in memory under one short lock that gives it the next revision, and passed in that order to the disk thread, which
@@ -86,7 +91,7 @@
 //! controllers during a restore.
 //!
 //! **Nodes** come from flags, the config file and Node objects with an annotation; `cluster::nodes` starts and stops
-//! them while the cluster runs. `cluster::fencing` kills all processes of a node for certain, so that its pods and
+//! them while the cluster runs. `operators::fencing` kills all processes of a node for certain, so that its pods and
 //! volumes can move to others.
 //!
 //! **Scenarios** are objects too (`cluster::scenarios`): faults at given times, checks in CEL, a score.
@@ -119,8 +124,9 @@
 
 pub use {
     api, apimachinery, apiserver, base, cluster, console, console_data, console_operations, console_screens,
-    console_toolkit, controllers, dns, egress, fabric, gateway, host, ingress, kinds, kubelet, manifest,
-    network, network_policy, object, programs, reconcile, reverse_proxy, scheduler, services, store, why,
+    console_toolkit, controllers, dns, egress, extension, fabric, gateway, host, ingress, kinds, kubelet,
+    manifest, network, network_policy, object, operators, programs, reconcile, reverse_proxy, scheduler,
+    services, store, why,
 };
 
 pub mod cli;

@@ -20,9 +20,13 @@ impl Api {
     }
 
     /// Executes the writes that `plan` makes from all objects, all or none of them
-    /// ([`store::Store::rewrite`]).
-    pub fn rewrite(&self, plan: impl FnOnce(Snapshot) -> Vec<Rewrite>) -> Result<Vec<Change>, ApiError> {
-        let refused = |error| write_refusal(error, Kind::ClusterRestore, "");
+    /// ([`store::Store::rewrite`]). Errors name `kind`, that of the object that requests the writes.
+    pub fn rewrite(
+        &self,
+        kind: Kind,
+        plan: impl FnOnce(Snapshot) -> Vec<Rewrite>,
+    ) -> Result<Vec<Change>, ApiError> {
+        let refused = |error| write_refusal(error, kind, "");
         let changes = self.store().rewrite(plan).map_err(refused)?;
         // Former addresses are released before new ones are marked, because another object may hold a former
         // one now.

@@ -17,9 +17,9 @@ use super::output::{api_error, eprint_line, print_line};
 use super::runtime::runtime;
 use base::count::counted;
 use console_data::decoded::TypedApi;
+use extension::node_fence::{FENCED, FencePhase, NodeFence, NodeFenceSpec};
 use object::conditions;
 use object::node::is_ready;
-use object::node_fence::{FENCED, FencePhase, NodeFence, NodeFenceSpec};
 use object::pod::is_terminal;
 
 /// Interval between two polls of the fence's progress.

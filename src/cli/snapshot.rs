@@ -23,7 +23,7 @@ use super::runtime::runtime;
 use base::count::counted;
 use cluster::snapshots::{Files, restore_at_start};
 use cluster::{DataDir, default_data_dir, running_instance};
-use object::cluster_snapshot::{
+use extension::cluster_snapshot::{
     COMPLETE, ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec, READY, RestorePhase,
 };
 use object::conditions;
@@ -116,7 +116,8 @@ async fn save(named: &SnapshotTarget, claims: bool) -> Result<()> {
         loop {
             let snapshot = snapshots.get(&named.name).await.map_err(api_error)?;
             let conditions = snapshot.status.as_ref().and_then(|status| status.conditions.as_ref());
-            if let Some(ready) = conditions::get(conditions, READY) {
+            if let Some(ready) = conditions::get(conditions, READY).filter(|ready| ready.status != "Unknown")
+            {
                 return anyhow::Ok((ready.status == "True", ready.message.clone()));
             }
             tokio::time::sleep(LOOK).await;

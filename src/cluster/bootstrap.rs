@@ -1,5 +1,5 @@
-//! The initial objects of every cluster: namespaces, priority classes, storage classes, the CSI driver of disks, an
-//! ingress class and the `kubernetes` service.
+//! The initial objects of every cluster: namespaces, priority classes, storage classes, the CSI driver of disks, the
+//! definitions of Podium's own kinds, an ingress class and the `kubernetes` service.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -8,7 +8,7 @@ use k8s_openapi::api::networking::v1::{IngressClass, IngressClassSpec};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::api::storage::v1::{CSIDriver, CSIDriverSpec, StorageClass};
 
-use super::fixed_services;
+use super::{fixed_services, own_definitions};
 use api::{Api, ApiError};
 use object::ingress;
 use object::storage::{DEFAULT_CLASS, DIRECTORY_PROVISIONER, DISK_DRIVER};
@@ -50,6 +50,7 @@ pub fn bootstrap(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<
     api.reconcile_flow_control()?;
     storage_class(api)?;
     disks(api)?;
+    own_definitions::apply(api)?;
     fixed_services::kubernetes(api, listening, service)
 }
 

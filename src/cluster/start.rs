@@ -397,7 +397,8 @@ impl StartingCluster<'_> {
             data_dir: data_dir.clone(),
             services: std::iter::once(self.addresses.services().into()).chain(v6).collect(),
         };
-        super::fencing::start(api, caches, actors, kubelets);
+        operators::definitions::start(api, caches, actors);
+        operators::fencing::start(api, caches, actors, kubelets);
         let agent = http::HeaderValue::from_static("podium-scenarios");
         let headers = http::HeaderMap::from_iter([(http::header::USER_AGENT, agent)]);
         let player = client::in_process(server.clone(), headers);

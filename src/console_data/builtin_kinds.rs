@@ -10,9 +10,9 @@ use std::sync::Arc;
 use super::decoded;
 use super::resource::{Kind, KindFacts, ResourceKey};
 use super::store::{Change, Delta, Object};
+use extension::fault::Fault;
+use extension::node_fence::NodeFence;
 use object::TypedKind;
-use object::fault::Fault;
-use object::node_fence::NodeFence;
 
 /// Verbs of every resource here.
 const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{
     Attach, DeleteParams, Execute, ListParams, Log, Patch, PatchParams, Portforward, PostParams,
 };
-use kube::core::{ApiResource, DynamicResourceScope};
+use kube::core::{ApiResource, DynamicResourceScope, GroupVersionKind};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -96,23 +96,19 @@ impl Resource for JsonObject {
     }
 }
 
-/// Returns a built-in kind as the client library describes resources.
-pub(crate) fn api_resource(kind: Kind) -> ApiResource {
-    let info = kind.info();
-    ApiResource {
-        group: info.group.to_owned(),
-        version: info.version.to_owned(),
-        api_version: info.api_version(),
-        kind: info.name.to_owned(),
-        plural: info.plural.to_owned(),
-    }
-}
-
 /// Returns an API of built-in objects: those of one namespace, or all.
 pub fn api_of(client: Client, kind: Kind, namespace: Option<&str>) -> Api<JsonObject> {
+    api_of_version(client, kind, kind.info().version, namespace)
+}
+
+/// Returns an API of objects in a version of their kind: those of one namespace, or all.
+pub fn api_of_version(client: Client, kind: Kind, version: &str, namespace: Option<&str>) -> Api<JsonObject> {
+    let info = kind.info();
+    let gvk = GroupVersionKind::gvk(info.group, version, info.name);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, info.plural);
     match namespace {
-        None => Api::all_with(client, &api_resource(kind)),
-        Some(namespace) => Api::namespaced_with(client, namespace, &api_resource(kind)),
+        None => Api::all_with(client, &resource),
+        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
     }
 }
 
@@ -134,7 +130,7 @@ fn decoded_event<K: TypedKind>(event: Event<JsonObject>) -> kube::Result<Event<K
     })
 }
 
-/// Requests for objects of one built-in kind. The objects have no managedFields.
+/// Requests for objects of one kind. The objects have no managedFields.
 pub struct TypedApi<K> {
     api: Api<JsonObject>,
     of: PhantomData<fn() -> K>,
@@ -149,12 +145,12 @@ impl<K> fmt::Debug for TypedApi<K> {
 impl<K: TypedKind> TypedApi<K> {
     /// The API of all objects.
     pub fn all(client: Client) -> Self {
-        Self { api: api_of(client, K::kind(), None), of: PhantomData }
+        Self { api: api_of_version(client, K::kind(), K::version(), None), of: PhantomData }
     }
 
     /// The API of the objects in a namespace.
     pub fn namespaced(client: Client, namespace: &str) -> Self {
-        Self { api: api_of(client, K::kind(), Some(namespace)), of: PhantomData }
+        Self { api: api_of_version(client, K::kind(), K::version(), Some(namespace)), of: PhantomData }
     }
 
     /// Returns the client.

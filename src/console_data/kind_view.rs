@@ -13,8 +13,8 @@ use super::rows::{Column, Row, controller, event, fault, network, node, pod, wor
 use super::store::{Object, Stores};
 use super::workloads;
 use console_toolkit::command::KeyContext;
-use object::fault::Fault;
-use object::node_fence::NodeFence;
+use extension::fault::Fault;
+use extension::node_fence::NodeFence;
 
 /// Columns and rows with more information than the server's Table.
 #[derive(Clone, Copy, Debug)]

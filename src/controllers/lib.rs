@@ -49,5 +49,6 @@ mod volume_directory;
 
 pub use balancer_pool::BalancerPool;
 pub use context::Settings;
+pub use custom_resource_definition::establish_definition;
 pub use registry::Controllers;
 pub use volume_directory::{VolumeDirectory, remove as remove_tree};

@@ -20,6 +20,7 @@ use object::json_path::{Dialect, JsonPath};
 use object::time::human_age;
 use object::{CustomObject, Kind, Object};
 
+const STATUS: &str = "status";
 /// The cell of a date that cannot be read.
 const INVALID: &str = "<invalid>";
 
@@ -98,6 +99,15 @@ impl CustomStrategy {
     /// Returns true if the version has the subresource `scale`.
     pub fn has_scale(&self) -> bool {
         self.scale.is_some()
+    }
+
+    /// Prunes an object and fills in all defaults.
+    pub fn apply_all_defaults(&self, object: &mut Object) {
+        if let Some(custom) = object.custom_mut() {
+            let schema = self.schema.load();
+            schema.prune(&mut custom.fields);
+            schema.apply_defaults(&mut custom.fields);
+        }
     }
 
     fn validate(&self, object: &Object, old: Option<&Object>, errors: &mut FieldErrors) {
@@ -181,11 +191,18 @@ impl PrinterColumn {
 }
 
 impl Strategy for CustomStrategy {
+    /// Leaves a status that is a subresource as it is: its controller writes it, and reads fill in its defaults.
     fn apply_defaults(&self, object: &mut Object) {
-        if let Some(custom) = object.custom_mut() {
-            let schema = self.schema.load();
-            schema.prune(&mut custom.fields);
-            schema.apply_defaults(&mut custom.fields);
+        let Some(custom) = object.custom_mut() else { return };
+        let schema = self.schema.load();
+        schema.prune(&mut custom.fields);
+        let status = custom.fields.get(STATUS).cloned();
+        schema.apply_defaults(&mut custom.fields);
+        if self.status {
+            match status {
+                Some(status) => drop(custom.fields.insert(STATUS.into(), status)),
+                None => drop(custom.fields.shift_remove(STATUS)),
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use super::columns::{Column, ColumnDefinition, ColumnHead, RowCondition};
 use apimachinery::Propagation;
 use apimachinery::validate::{FieldErrors, names};
 use object::quantity::ResourceList;
-use object::{Kind, Object, TypedKind};
+use object::{BuiltinKind, Kind, Object};
 
 /// The pod that an object is or creates, for warnings and for pod security.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ impl<'a> PodShape<'a> {
 ///
 /// The default implementations are those of most kinds: no defaults, no rules beyond those of metadata, and the columns
 /// name and age.
-pub(crate) trait Resource: TypedKind {
+pub(crate) trait Resource: BuiltinKind {
     /// Validates a name and returns its errors.
     const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_subdomain;
     /// A new object keeps the status that the client sends.
@@ -408,7 +408,7 @@ macro_rules! strategies {
             };
             use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
             use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
-            use object::{cluster_snapshot, fault, node_fence, pod_preset, scenario};
+            use object::{pod_preset, scenario};
             static STRATEGIES: &[&dyn Strategy] = &[$(&BuiltIn::<$ty>(PhantomData)),*];
             STRATEGIES.get(kind.index()).copied()
         }

@@ -319,7 +319,11 @@ impl SchemaRules {
                     let below = self.fields.get(name).or(self.any_field.as_deref());
                     if let (Some(below), Some(schema)) = (below, field_schema(Some(schema), name)) {
                         let old = old.and_then(|old| old.get(name));
-                        let path = path.map_or_else(|| Path::root(name), |path| path.child(name));
+                        let path = match path {
+                            None => Path::root(name),
+                            Some(path) if self.fields.contains_key(name) => path.child(name),
+                            Some(path) => path.key(name),
+                        };
                         let value = (value, old, unchanged(value, old));
                         below.evaluate_value(schema, value, Some(&path), budget, errors)?;
                     }
@@ -371,7 +375,7 @@ impl Rule {
         match self.program.run(&variables, budget) {
             Ok(Val::Bool(true)) => Ok(()),
             Ok(Val::Bool(false)) => {
-                self.fail(&variables, type_, path, budget, errors);
+                self.fail(&variables, new, path, budget, errors);
                 Ok(())
             }
             Ok(_) => {
@@ -410,7 +414,7 @@ impl Rule {
     fn fail<'a>(
         &'a self,
         variables: &[(&'a str, Val<'a>)],
-        type_: &str,
+        value: &Value,
         path: &Path<'_>,
         budget: &mut Budget,
         errors: &mut FieldErrors,
@@ -431,8 +435,9 @@ impl Rule {
         match self.reason.as_deref() {
             Some("FieldValueRequired") => errors.required(&path, message),
             Some("FieldValueForbidden") => errors.forbidden(&path, message),
-            Some("FieldValueDuplicate") => errors.duplicate_because(&path, type_, message),
-            _ => errors.invalid(&path, type_, message),
+            Some("FieldValueDuplicate") => errors.duplicate_because(&path, value, message),
+            _ if value.is_object() || value.is_array() => errors.invalid_itself(&path, message),
+            _ => errors.invalid(&path, value, message),
         }
     }
 }

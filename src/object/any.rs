@@ -26,9 +26,7 @@ use super::definition_schemas::DefinitionSchemas;
 use super::encode::{Encoder, whole_numbers};
 use super::managed::ManagedFields;
 use super::part;
-use super::{
-    Key, Kind, Revision, cluster_snapshot, fault, node_fence, numeric_quantities, pod_preset, scenario,
-};
+use super::{Key, Kind, Revision, numeric_quantities, pod_preset, scenario};
 
 /// An object could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,24 +49,22 @@ pub enum DecodeError {
     },
 }
 
-/// A Rust type of a built-in kind.
+/// A Rust type of a kind: of a built-in kind ([`BuiltinKind`]), or of a custom resource ([`CustomKind`](super::CustomKind)).
 pub trait TypedKind:
-    Clone
-    + fmt::Debug
-    + PartialEq
-    + serde::Serialize
-    + serde::de::DeserializeOwned
-    + k8s_openapi::Metadata<Ty = ObjectMeta>
-    + Send
-    + Sync
-    + 'static
+    Clone + fmt::Debug + PartialEq + serde::Serialize + serde::de::DeserializeOwned + Send + Sync + 'static
 {
     /// Returns the kind of this type.
     fn kind() -> Kind;
+    /// Returns the version of this type, such as `v1`.
+    fn version() -> &'static str;
+    /// Returns the metadata.
+    fn metadata(&self) -> &ObjectMeta;
+    /// Returns the metadata, for changing.
+    fn metadata_mut(&mut self) -> &mut ObjectMeta;
     /// Returns the value if it is of this type.
     fn from_body(body: &Body) -> Option<&Self>;
-    /// Returns the value, for changes, if it is of this type.
-    fn from_body_mut(body: &mut Body) -> Option<&mut Self>;
+    /// Changes the value if it is of this type, and returns the result of `change`.
+    fn change_body<R>(body: &mut Body, change: impl FnOnce(&mut Self) -> R) -> Option<R>;
     /// Wraps the value.
     fn into_body(self) -> Body;
     /// Reads the value from JSON. The code that reads all fields of all kinds is only in this crate, and not in every
@@ -80,6 +76,13 @@ pub trait TypedKind:
     fn to_value(&self) -> serde_json::Value;
     /// Returns the value's JSON text.
     fn encode(&self) -> Vec<u8>;
+}
+
+/// A Rust type of a built-in kind, which objects of the kind hold. A custom resource holds JSON, so that its typed value
+/// can be read in place, but is changed only by [`Object::change`].
+pub trait BuiltinKind: TypedKind {
+    /// Returns the value, for changes, if it is of this type.
+    fn from_body_mut(body: &mut Body) -> Option<&mut Self>;
 }
 
 macro_rules! bodies {
@@ -163,11 +166,20 @@ macro_rules! bodies {
             fn kind() -> Kind {
                 Kind::$kind
             }
+            fn version() -> &'static str {
+                Kind::$kind.info().version
+            }
+            fn metadata(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+            fn metadata_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
             fn from_body(body: &Body) -> Option<&Self> {
                 match body { Body::$kind(o) => Some(o), _ => None }
             }
-            fn from_body_mut(body: &mut Body) -> Option<&mut Self> {
-                match body { Body::$kind(o) => Some(o), _ => None }
+            fn change_body<R>(body: &mut Body, change: impl FnOnce(&mut Self) -> R) -> Option<R> {
+                Self::from_body_mut(body).map(change)
             }
             fn into_body(self) -> Body { Body::$kind(Box::new(self)) }
             fn decode(value: serde_json::Value) -> serde_json::Result<Self> {
@@ -177,11 +189,13 @@ macro_rules! bodies {
                 part::to_value(self)
             }
             fn encode(&self) -> Vec<u8> {
-                let mut text = Vec::new();
-                let mut serializer = Encoder::serializer(&mut text, &ManagedFields::default());
-                serde::Serialize::serialize(self, &mut serializer)
-                    .expect("API types have string keys and finite numbers");
-                text
+                Encoder::text(self)
+            }
+        }
+
+        impl BuiltinKind for $ty {
+            fn from_body_mut(body: &mut Body) -> Option<&mut Self> {
+                match body { Body::$kind(o) => Some(o), _ => None }
             }
         })*
     };
@@ -373,10 +387,18 @@ impl Object {
     }
 
     /// Returns the typed value if it is a `T`, for changes to an object that is not stored yet.
-    pub fn get_mut<T: TypedKind>(&mut self) -> Option<&mut T> {
+    pub fn get_mut<T: BuiltinKind>(&mut self) -> Option<&mut T> {
         self.forget_encoding();
         self.unpack();
         T::from_body_mut(&mut self.body)
+    }
+
+    /// Changes the typed value of an object that is not stored yet, and returns the result of `change`; `None` if the
+    /// object is no `T`.
+    pub fn change<T: TypedKind, R>(&mut self, change: impl FnOnce(&mut T) -> R) -> Option<R> {
+        self.forget_encoding();
+        self.unpack();
+        T::change_body(&mut self.body, change)
     }
 
     /// Copies the status from another version, if the kind has one.
@@ -511,9 +533,12 @@ impl Object {
         })
     }
 
-    /// Drops the cached encoding before a change.
+    /// Drops the cached encoding, and the cached typed value of a custom resource, before a change.
     fn forget_encoding(&mut self) {
         (self.json, self.size) = (OnceLock::new(), OnceLock::new());
+        if let Body::Custom(object) = &mut *self.body {
+            object.forget_typed();
+        }
     }
 
     /// Returns the object's JSON as a value, for patching and for reading fields by path.
@@ -590,9 +615,9 @@ pub struct SharedObject<T> {
 }
 
 impl<T: TypedKind> SharedObject<T> {
-    /// Returns the object if it is a `T`.
+    /// Returns the object if it is a `T`: of its kind, and, for a custom resource, with fields of its types.
     pub fn from_object(object: &Arc<Object>) -> Option<Self> {
-        (object.kind() == T::kind()).then(|| Self { object: object.clone(), of: PhantomData })
+        object.get::<T>().map(|_| Self { object: object.clone(), of: PhantomData })
     }
 
     /// Wraps a value that was never stored, for tests and previews.

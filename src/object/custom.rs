@@ -1,17 +1,21 @@
 //! Objects of custom resources: metadata as every object has it, and a JSON tree.
 
+use std::any::Any;
+use std::fmt;
+use std::sync::OnceLock;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::Error as _;
+use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-use super::Kind;
+use super::{Kind, part};
 
 /// The field that controllers report in.
 const STATUS: &str = "status";
 
 /// One object of a custom resource.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct CustomObject {
     kind: Kind,
     /// The group and version in which it is stored.
@@ -19,6 +23,31 @@ pub struct CustomObject {
     pub(crate) metadata: ObjectMeta,
     /// Everything beside `apiVersion`, `kind` and `metadata`.
     pub fields: Map<String, Value>,
+    typed: TypedValue,
+}
+
+/// The typed value of an object: empty before its first use, and `None` if the object does not fit the type. A copy of
+/// the object decodes its own.
+#[derive(Default)]
+struct TypedValue(OnceLock<Option<Box<dyn Any + Send + Sync>>>);
+
+impl Clone for TypedValue {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Debug for TypedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.get().is_some() { "decoded" } else { "not decoded" })
+    }
+}
+
+impl PartialEq for CustomObject {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.api_version, &self.metadata, &self.fields)
+            == (other.kind, &other.api_version, &other.metadata, &other.fields)
+    }
 }
 
 impl CustomObject {
@@ -36,7 +65,28 @@ impl CustomObject {
             None | Some(Value::Null) => ObjectMeta::default(),
             Some(metadata) => serde_json::from_value(metadata)?,
         };
-        Ok(Self { kind, api_version, metadata, fields })
+        Ok(Self { kind, api_version, metadata, fields, typed: TypedValue::default() })
+    }
+
+    /// Returns the typed value; `None` if the object does not fit the type.
+    pub(super) fn typed<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Option<&T> {
+        let typed = self.typed.0.get_or_init(|| {
+            serde_json::from_value::<T>(part::to_value(self))
+                .ok()
+                .map(|typed| Box::new(typed) as Box<dyn Any + Send + Sync>)
+        });
+        typed.as_ref()?.downcast_ref()
+    }
+
+    /// Takes the content of another object, except for the version in which it is stored.
+    pub(super) fn set_content(&mut self, other: Self) {
+        let api_version = std::mem::take(&mut self.api_version);
+        *self = Self { api_version, ..other };
+    }
+
+    /// Drops the typed value before a change.
+    pub(super) fn forget_typed(&mut self) {
+        self.typed = TypedValue::default();
     }
 
     pub(crate) fn kind(&self) -> Kind {

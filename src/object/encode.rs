@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
@@ -35,6 +36,14 @@ impl Encoder {
             owners.write_json(&mut text).expect("writing to memory cannot fail");
         }
         Serializer::with_formatter(out, Self { owners: text, depth: 0, at: EncoderPosition::Other })
+    }
+
+    /// Returns the JSON text of a value.
+    pub(super) fn text(value: &impl Serialize) -> Vec<u8> {
+        let mut text = Vec::new();
+        let mut serializer = Self::serializer(&mut text, &ManagedFields::default());
+        value.serialize(&mut serializer).expect("API types have string keys and finite numbers");
+        text
     }
 }
 

@@ -231,18 +231,6 @@ kinds! { $
     /// The devices that a driver offers on a node.
     ResourceSlice(resource::v1::ResourceSlice) = "resource.k8s.io", "v1", "resourceslices", "resourceslice",
         short [], categories [], Cluster, SpecGenerations, subresources [];
-    /// Breaks something on purpose while it exists.
-    Fault(fault::Fault) = "podium.dev", "v1alpha1", "faults", "fault",
-        short [], categories [], Cluster, Generations, subresources [Status];
-    /// The whole cluster as it was at one moment.
-    ClusterSnapshot(cluster_snapshot::ClusterSnapshot) = "podium.dev", "v1alpha1", "clustersnapshots", "clustersnapshot",
-        short [], categories [], Cluster, Generations, subresources [Status];
-    /// Brings the whole cluster back to a snapshot's state.
-    ClusterRestore(cluster_snapshot::ClusterRestore) = "podium.dev", "v1alpha1", "clusterrestores", "clusterrestore",
-        short [], categories [], Cluster, Generations, subresources [Status];
-    /// Makes sure that all processes of a node are dead.
-    NodeFence(node_fence::NodeFence) = "podium.dev", "v1alpha1", "nodefences", "nodefence",
-        short [], categories [], Cluster, Generations, subresources [Status];
     /// Causes faults on purpose and checks the state afterwards.
     Scenario(scenario::Scenario) = "podium.dev", "v1alpha1", "scenarios", "scenario",
         short [], categories [], Cluster, Generations, subresources [Status];

@@ -208,6 +208,17 @@ mod tests {
         assert_eq!((revision, about), (Revision(12), json!({"name": "first"})));
     }
 
+    #[test]
+    fn objects_of_a_kind_that_was_built_in_once_keep_their_keys_safe_8() {
+        let fences = Kind::custom("podium.dev", "nodefences", "NodeFence", Scope::Cluster).unwrap();
+        let value = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "NodeFence", "metadata": {"name": "n"},
+            "spec": {"reason": "it hangs"}});
+        let fence = Object::from_value(fences, value.clone()).unwrap();
+        let key = record_key(fences, &fence.key());
+        assert_eq!(key, "nodefences.podium.dev.v1alpha1\0\0n");
+        assert_eq!(decode(key.as_bytes(), value.to_string().as_bytes()).unwrap(), fence);
+    }
+
     /// A truncated or changed file is never accepted as a state.
     #[test]
     fn a_file_that_was_cut_or_changed_is_refused_safe_8() {

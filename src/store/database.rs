@@ -190,11 +190,24 @@ pub(super) fn decode(key: &[u8], value: &[u8]) -> Result<Object, String> {
     .map_err(|e| e.to_string())
 }
 
+/// The version in the keys of custom kinds that were built in once: plural, group and version. Their records stay
+/// where earlier versions of Podium wrote them, also in the checkpoint, which is a sum over all keys.
+const FORMERLY_BUILT_IN: &[(&str, &str, &str)] = &[
+    ("clusterrestores", "podium.dev", "v1alpha1"),
+    ("clustersnapshots", "podium.dev", "v1alpha1"),
+    ("faults", "podium.dev", "v1alpha1"),
+    ("nodefences", "podium.dev", "v1alpha1"),
+];
+
 /// Returns a record's key, `pods.v1\0namespace\0name`: NUL sorts below every character of a name. Keys of custom
-/// kinds have no version (`widgets.example.com.`), because their definition may choose another storage version later.
+/// kinds have no version (`widgets.example.com.`), because their definition may choose another storage version later;
+/// except for those that were built in once.
 pub(super) fn record_key(kind: Kind, key: &Key) -> String {
     let info = kind.info();
-    format!("{}.{}\0{}\0{}", info.qualified_plural(), info.version, key.namespace, key.name)
+    let former =
+        FORMERLY_BUILT_IN.iter().find(|(plural, group, _)| (*plural, *group) == (info.plural, info.group));
+    let version = former.map_or(info.version, |(_, _, version)| version);
+    format!("{}.{version}\0{}\0{}", info.qualified_plural(), key.namespace, key.name)
 }
 
 /// Returns the custom kind of a record, and registers the kind if its definition was not read yet; `None` for a
@@ -205,9 +218,14 @@ fn custom_kind(key: &[u8], value: &serde_json::Value) -> Result<Option<Kind>, St
     let (Some(kind), Some(namespace)) = (parts.next(), parts.next()) else {
         return Err("the key is invalid".into());
     };
-    let Some((plural, group)) = kind.strip_suffix('.').and_then(|kind| kind.split_once('.')) else {
-        return Ok(None);
+    let former = FORMERLY_BUILT_IN
+        .iter()
+        .find(|(plural, group, version)| kind == format!("{plural}.{group}.{version}"));
+    let custom = match former {
+        Some((plural, group, _)) => Some((*plural, *group)),
+        None => kind.strip_suffix('.').and_then(|kind| kind.split_once('.')),
     };
+    let Some((plural, group)) = custom else { return Ok(None) };
     let name = value.get("kind").and_then(serde_json::Value::as_str).ok_or("the object has no kind")?;
     let scope = if namespace.is_empty() { Scope::Cluster } else { Scope::Namespaced };
     Kind::custom(group, plural, name, scope).map(Some).map_err(|e| e.to_string())

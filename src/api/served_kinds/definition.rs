@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use super::conversion::Conversion;
-use kinds::{CustomStrategy, DefinitionError, Strategy};
+use kinds::{CustomStrategy, DefinitionError};
 use object::definition_schemas::{DefinitionSchemas, VersionSchema};
 use object::{Kind, Object, Scope, ServedKind, Subresource};
 
@@ -125,7 +125,7 @@ impl Definition {
         let strategy = &self.versions[version].strategy;
         match (defaults, object.custom_mut()) {
             (Defaults::Left, Some(custom)) => drop(strategy.schema().prune(&mut custom.fields)),
-            _ => strategy.apply_defaults(object),
+            _ => strategy.apply_all_defaults(object),
         }
     }
 }

@@ -84,7 +84,7 @@ impl Api {
     /// Stores a new `T` and returns it as stored.
     pub fn create_as<T: TypedKind>(&self, value: T) -> Result<SharedObject<T>, ApiError> {
         let stored = self.create(Object::new(value), &WriteOptions::default())?;
-        Ok(SharedObject::from_object(&stored).expect("a created object keeps its type"))
+        typed(&stored)
     }
 
     /// Stores the events of admission for an object that is stored now.
@@ -207,11 +207,11 @@ impl Api {
     ) -> Result<SharedObject<T>, ApiError> {
         let stored = self.change_owned(T::kind(), key, part, options, &mut |current| {
             let mut next = current.clone();
-            let value = next.get_mut::<T>().ok_or_else(|| ApiError::not_found(T::kind(), key))?;
-            edit(value)?;
+            let edited = next.change::<T, _>(&mut edit);
+            edited.unwrap_or_else(|| Err(ApiError::not_found(T::kind(), key)))?;
             Ok((next, ownership.clone()))
         })?;
-        Ok(SharedObject::from_object(&stored).expect("a change keeps the type"))
+        typed(&stored)
     }
 
     /// Changes a part of an object: `edit` turns the current version into the next.
@@ -324,5 +324,12 @@ fn based_on(edited: &Object) -> Result<Revision, ApiError> {
             ),
             field: "metadata.resourceVersion".into(),
         }],
+    })
+}
+
+/// Returns a written object as its type. A webhook may have changed a custom resource so that it does not fit.
+fn typed<T: TypedKind>(stored: &Arc<Object>) -> Result<SharedObject<T>, ApiError> {
+    SharedObject::from_object(stored).ok_or_else(|| {
+        ApiError::Internal(format!("{} {} does not fit its Rust type", stored.kind(), stored.key()))
     })
 }

@@ -270,40 +270,6 @@ fn every_kind_has_a_cell_a_column_api_6() {
             "n|p|a/l|30m",
         ),
         (Kind::PodPreset, json!({}), "n|2026-01-01T00:30:00Z"),
-        (
-            Kind::Fault,
-            json!({"spec": {"type": "Loss", "from": {"node": "a"}, "loss": {"perMille": 5}, "duration": "30s"},
-                "status": {"meets": "node a and all other addresses", "conditions": [{"type": "Active", "status": "False",
-                    "reason": "Expired", "message": "", "lastTransitionTime": "2026-01-01T00:30:00Z"}]}}),
-            "n|Loss|node/a|<all>|False (Expired)|30s|30m|node a and all other addresses",
-        ),
-        (
-            Kind::Fault,
-            json!({"spec": {"type": "Partition", "from": {"pod": "a", "namespace": "b"}, "to": {"cidr": "10.0.0.0/8"}}}),
-            "n|Partition|pod/b/a|10.0.0.0/8|Unknown|<none>|30m|",
-        ),
-        (
-            Kind::ClusterSnapshot,
-            json!({"status": {"objects": 3, "bytes": 900, "conditions": [{"type": "Ready", "status": "True",
-                "reason": "Saved", "message": "m", "lastTransitionTime": "2026-01-01T00:30:00Z"}]}}),
-            "n|True|3|900|<none>|30m|m",
-        ),
-        (Kind::ClusterRestore, json!({"spec": {"snapshot": "s"}}), "n|s|Pending|<none>|30m|"),
-        (
-            Kind::ClusterRestore,
-            json!({"spec": {"snapshot": "s"}, "status": {"phase": "Completed", "before": "b", "conditions": [
-                {"type": "Complete", "status": "True", "reason": "Restored", "message": "m",
-                    "lastTransitionTime": "2026-01-01T00:30:00Z"}]}}),
-            "n|s|Completed|b|30m|m",
-        ),
-        (Kind::NodeFence, json!({}), "n|Pending|<none>|30m|"),
-        (
-            Kind::NodeFence,
-            json!({"spec": {"reason": "it hangs"}, "status": {"phase": "Fenced", "conditions": [{"type": "Fenced",
-                "status": "True", "reason": "ProcessesDead", "message": "m",
-                "lastTransitionTime": "2026-01-01T00:30:00Z"}]}}),
-            "n|Fenced|it hangs|30m|m",
-        ),
         (Kind::Scenario, json!({"spec": {"title": "t"}}), "n|t|Pending|<none>|30m|"),
         (
             Kind::Scenario,

@@ -12,11 +12,11 @@ use super::output::{api_error, eprint_line, print_line, print_table};
 use super::runtime::runtime;
 use base::count::counted;
 use console_data::decoded::TypedApi;
-use object::conditions;
-use object::fault::{
+use extension::fault::{
     ACTIVE, Fault, FaultDisk, FaultImage, FaultLatency, FaultLoss, FaultPeer, FaultRate, FaultRefuse,
     FaultSkew, FaultSpec, FaultTarget, read_disk, read_node, read_side, read_target, read_volume,
 };
+use object::conditions;
 
 /// Time within which a fault must be in force.
 const START_TIMEOUT: Duration = Duration::from_secs(15);

@@ -33,13 +33,14 @@ use api::Api;
 use api::controller_status::Subsystem;
 use base::clock::{ClockReading, until};
 use base::task::Tasks;
-use object::fault::Fault;
-use object::{Kind, SharedObject};
+use extension::fault::Fault;
+use object::{Kind, SharedObject, TypedKind};
+use operators::fault::{FaultState, FaultTracker};
 use plan::{
     ActiveFaults, ClusterState, Effect, FaultDecision, NO_TARGET, RequiredKinds, StoreFault,
     TargetComponents, Victim, on_disk, plan,
 };
-use reconcile::{Caches, FaultState, FaultTracker, WorkLoop};
+use reconcile::{Caches, WorkLoop};
 use store::Store;
 use store::faults::DiskFault;
 use volumes::{FillState, FullVolumes};
@@ -95,7 +96,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, broken: FaultCont
             }
         });
     };
-    follow(Kind::Fault, |_| true);
+    follow(Fault::kind(), |_| true);
     follow(Kind::Node, |watched| watched.nodes.load(Ordering::Acquire));
     follow(Kind::Pod, |watched| watched.pods.load(Ordering::Acquire));
     for kind in WEBHOOKS {
@@ -145,7 +146,7 @@ struct Faults {
 impl Faults {
     async fn run(mut self, rounds: Arc<WorkLoop>) {
         let claims = [Kind::PersistentVolumeClaim, Kind::PersistentVolume];
-        for kind in [Kind::Fault, Kind::Node, Kind::Pod].into_iter().chain(WEBHOOKS).chain(claims) {
+        for kind in [Fault::kind(), Kind::Node, Kind::Pod].into_iter().chain(WEBHOOKS).chain(claims) {
             self.caches.synced(kind).await;
         }
         loop {

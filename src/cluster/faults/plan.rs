@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, 
 use super::volumes::{FillMode, FillRequest, WriteFault};
 use crate::actors::{ActorFaults, SCHEDULER_ACTOR};
 use crate::nodes::NodeFaults;
+use extension::fault::{Component, Fault, FaultDisk, FaultTarget};
 use kubelet::{NodeDiskFault, PullFault};
-use object::fault::{Component, Fault, FaultDisk, FaultTarget};
 use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name};
 use object::selector::Selector;
@@ -528,7 +528,7 @@ fn effect(fault: &Fault, parts: TargetComponents) -> Effect {
 }
 
 fn skew(fault: &Fault) -> i64 {
-    let by = fault.spec.skew.as_ref().and_then(object::fault::FaultSkew::by).unwrap_or_default();
+    let by = fault.spec.skew.as_ref().and_then(extension::fault::FaultSkew::by).unwrap_or_default();
     i64::try_from(by.as_millis()).unwrap_or(0)
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::plan::{ActiveFaults, ClusterState, FaultDecision, MAX_FAULTS, RequiredKinds, plan};
 use super::volumes::{FillMode, FillRequest, WriteFault};
+use extension::fault::Fault;
 use object::SharedObject;
-use object::fault::Fault;
 
 fn fault(name: &str, spec: &Value) -> SharedObject<Fault> {
     let value = json!({"metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": spec});

@@ -20,13 +20,13 @@ use crate::node_settings::{REGION, ZONE};
 use crate::static_pods;
 use api::{Api, ApiError};
 use base::task::Tasks;
+use extension::node_fence::FencePhase;
 use kubelet::images::Catalogue;
 use kubelet::runtime::hollow::{BehaviorFn, ContainerBehavior, HollowRuntime};
 use kubelet::runtime::{ProcessConfig, ProcessRuntime, Runtime, RuntimeError};
 use kubelet::{Kubelet, Kubelets, NodeConfig};
 use object::Key;
 use object::low_ports::LowPorts;
-use object::node_fence::FencePhase;
 use object::quantity::ResourceList;
 use reconcile::Recorder;
 

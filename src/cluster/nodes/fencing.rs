@@ -10,36 +10,23 @@ use super::desired;
 use super::follow::{Follower, NodeState};
 use k8s_openapi::api::core::v1::Node;
 use object::Key;
+use operators::fencing::{FenceError, NodeRunState, NodeRunner};
 
 /// Timeout of a kubelet's stop, which is short because the kubelet only abandons its work.
 const TO_STOP: Duration = Duration::from_secs(30);
 
-/// The reason why a node cannot be fenced, or not yet.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FenceError {
-    /// This control plane does not run the node, so it does not know the state of the node's processes.
-    #[error(
-        "this control plane does not run node {0}: make sure that it is dead, and then add the taint \
-         node.kubernetes.io/out-of-service"
-    )]
-    NotLocal(String),
-    /// The node is about to start or to end.
-    #[error("node {0} is being started or removed")]
-    Busy(String),
-    /// Processes of the node may still run.
-    #[error("processes of node {0} may still run: {1}")]
-    MayLive(String, String),
-}
+impl NodeRunner for Nodes {
+    fn run_state(&self, name: &str) -> NodeRunState {
+        Self::run_state(self, name)
+    }
 
-/// The state of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeRunState {
-    /// Its kubelet works.
-    Running,
-    /// The node is fenced, or about to start or to end.
-    Down,
-    /// This control plane does not run the node.
-    Undeclared,
+    fn kill_for_certain(&self, name: &str) -> impl Future<Output = Result<(), FenceError>> + Send {
+        Self::kill_for_certain(self, name)
+    }
+
+    fn take_back(&self, name: &str, is_deleted: bool) -> impl Future<Output = Result<(), String>> + Send {
+        Self::take_back(self, name, is_deleted)
+    }
 }
 
 impl Nodes {

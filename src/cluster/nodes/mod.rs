@@ -40,16 +40,15 @@ pub use capacity::hollow as hollow_capacity;
 use context::{NodeContext, RunningNode};
 pub(super) use desired::NODE_ANNOTATION;
 use desired::{DesiredNode, Origin};
+use extension::node_fence::FencePhase;
 pub(super) use fault_set::{FaultPending, NodeFaults};
 use fence_phase::fence_of;
-pub use fencing::{FenceError, NodeRunState};
 pub use file::parse_config;
 use follow::{Follower, NodeSlot, NodeState, State};
 use kubelet::Kubelet;
 use kubelet::Kubelets;
 use kubelet::runtime::RuntimeError;
 use object::Kind;
-use object::node_fence::FencePhase;
 use reconcile::{Caches, Recorder, WorkLoop};
 
 /// The field manager of nodes' writes, as in Kubernetes.

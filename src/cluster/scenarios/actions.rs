@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 use super::objects::{is_created_by, key_of, kind_of, objects, value_with, variables_of};
 use super::observe::fault_name;
 use api::{Api, ApiError, DeleteOptions};
+use extension::fault::Fault;
 use object::names::path_segment;
 use object::scenario::{CREATED_BY, SCENARIO_MANAGER, Scenario, ScenarioObject, ScenarioStep};
-use object::{Key, Kind, Object};
+use object::{Key, Kind, Object, TypedKind};
 use reconcile::ignore_gone;
 
 /// Timeout of a request: a hanging one is retried.
@@ -161,7 +162,7 @@ impl ActionExecutor<'_> {
     }
 
     fn end_fault(&self, name: &str) -> Result<(), ActionError> {
-        match self.api.get(Kind::Fault, &Key::new("", fault_name(self.scenario, name))) {
+        match self.api.get(Fault::kind(), &Key::new("", fault_name(self.scenario, name))) {
             Ok(fault) if is_created_by(&fault, self.uid) => self.remove(&fault),
             _ => Ok(()),
         }
@@ -175,7 +176,9 @@ impl ActionExecutor<'_> {
         for fault in spec.steps.iter().filter_map(|step| step.fault.as_ref()) {
             self.end_fault(&fault.name)?;
             let key = Key::new("", fault_name(self.scenario, &fault.name));
-            left.extend(self.api.get(Kind::Fault, &key).ok().filter(|fault| is_created_by(fault, self.uid)));
+            left.extend(
+                self.api.get(Fault::kind(), &key).ok().filter(|fault| is_created_by(fault, self.uid)),
+            );
         }
         if spec.cleans_up() {
             let variables = variables_of(self.scenario);

@@ -12,9 +12,10 @@ use apimachinery::certificates::described;
 use apimachinery::expression::{Expression, ResultType};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use object::node_fence::NodeFence;
+use extension::fault::Fault;
+use extension::node_fence::NodeFence;
 use object::scenario::{Scenario, ScenarioCheck, ScenarioObject, ScenarioSpec};
-use object::{Key, Kind, Object};
+use object::{Key, Kind, Object, TypedKind};
 
 /// Field managers of the control plane; names that begin with `podium-` belong to it, too.
 const CONTROL_PLANE: &[&str] = &["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
@@ -198,7 +199,7 @@ fn missing_object(api: &Api, scenario: &Scenario, uid: &str) -> Option<String> {
     let healed = spec.steps[..done].iter().filter_map(|step| step.heal.as_deref()).collect::<Vec<_>>();
     let faults = spec.steps[..done].iter().filter_map(|step| step.fault.as_ref());
     let ended = faults.filter(|fault| !healed.contains(&fault.name.as_str())).find(|fault| {
-        let found = api.get(Kind::Fault, &Key::new("", fault_name(scenario, &fault.name)));
+        let found = api.get(Fault::kind(), &Key::new("", fault_name(scenario, &fault.name)));
         !found.is_ok_and(|found| is_created_by(&found, uid))
     });
     if let Some(fault) = ended {

@@ -21,17 +21,17 @@ use api::controller_status::Subsystem;
 use api::{Api, ApiError, Snapshot};
 use base::count::counted;
 use base::task::Tasks;
+use extension::cluster_snapshot::{
+    COMPLETE, ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec,
+    ClusterSnapshotStatus, READY, SNAPSHOT_FINALIZER,
+};
 use ipnet::IpNet;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
-use object::cluster_snapshot::{
-    ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec, ClusterSnapshotStatus, READY,
-    SNAPSHOT_FINALIZER,
-};
 use object::conditions::{self, ConditionStatus};
 use object::finalizers::{add_finalizer, has_finalizer};
 use object::owner::is_terminating;
-use object::{Kind, Object, SharedObject};
+use object::{Kind, Object, SharedObject, TypedKind};
 use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found, preconditions};
 use tokio::sync::Notify;
 
@@ -59,7 +59,7 @@ pub(super) struct SnapshotContext {
 /// Returns true if the previous control plane ended during a restore: then the controllers and the scheduler must not
 /// start before the restore has ended.
 pub(super) fn is_restoring(api: &Api) -> bool {
-    use object::cluster_snapshot::RestorePhase::Ending;
+    use extension::cluster_snapshot::RestorePhase::Ending;
     api.list_as::<ClusterRestore>(None).iter().any(|restore| restore.phase() == Ending)
 }
 
@@ -81,7 +81,7 @@ pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
     let files = Files::of(data_dir.path());
     files.tidy();
     for name in files.names() {
-        if api.get(Kind::ClusterSnapshot, &object::Key::new("", name.as_str())).is_ok() {
+        if api.get(ClusterSnapshot::kind(), &object::Key::new("", name.as_str())).is_ok() {
             continue;
         }
         let metadata = ObjectMeta {
@@ -122,7 +122,7 @@ pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
 /// Takes snapshots and restores them until `tasks` end.
 pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, means: SnapshotContext) {
     let changed = Arc::new(Notify::new());
-    for kind in [Kind::ClusterSnapshot, Kind::ClusterRestore] {
+    for kind in [ClusterSnapshot::kind(), ClusterRestore::kind()] {
         let changed = changed.clone();
         caches.on_any_change(kind, move |_| changed.notify_one());
     }
@@ -189,7 +189,7 @@ impl From<SnapshotError> for SnapshotFailure {
 
 impl SnapshotController {
     async fn run(self) {
-        tokio::join!(self.caches.synced(Kind::ClusterSnapshot), self.caches.synced(Kind::ClusterRestore));
+        tokio::join!(self.caches.synced(ClusterSnapshot::kind()), self.caches.synced(ClusterRestore::kind()));
         loop {
             let again = self.sync().await.then_some(RETRY_INTERVAL);
             tokio::select! {
@@ -213,7 +213,7 @@ impl SnapshotController {
         let mut restores = self.api.list_as::<ClusterRestore>(None);
         restores.retain(|restore| !restore.is_over());
         // The restore in progress comes first, then the others by age.
-        restores.sort_by_key(|restore| (restore.status.is_none(), restore.revision()));
+        restores.sort_by_key(|restore| (!has_started(restore), restore.revision()));
         if let Some(restore) = restores.first() {
             let round = self.rounds.begin(format!("restore {}", restore.name()));
             let failed = self.restore(restore).await;
@@ -371,9 +371,15 @@ fn is_ready(snapshot: &ClusterSnapshot) -> bool {
     conditions::get(all, READY).is_some_and(|ready| ready.status == "True")
 }
 
+/// Returns true if the controller has written the status of a restore.
+fn has_started(restore: &ClusterRestore) -> bool {
+    let all = restore.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions::get(all, COMPLETE).is_some_and(|complete| complete.status != "Unknown")
+}
+
 /// Returns true for the kinds of snapshots and restores, which snapshots do not contain.
 fn is_snapshot_kind(kind: Kind) -> bool {
-    matches!(kind, Kind::ClusterSnapshot | Kind::ClusterRestore)
+    [ClusterSnapshot::kind(), ClusterRestore::kind()].contains(&kind)
 }
 
 /// Returns the claims' volumes that have a directory in our data directory.

@@ -38,18 +38,14 @@ const FIXED: [(Kind, &str, &str); 10] = [
     (Kind::ServiceCIDR, "", "kubernetes"),
 ];
 
-/// Kinds whose objects a restore leaves as they are now. Events, for example, are not undone.
-const OF_NOW: [Kind; 9] = [
+/// Kinds whose objects a restore leaves as they are now, besides Podium's own kinds. Events, for example, are not
+/// undone.
+const OF_NOW: [Kind; 4] = [
     Kind::Event,
     Kind::Lease,
     Kind::CSINode,
     // A node that does not respond keeps its disks: the controller detaches unneeded ones.
     Kind::VolumeAttachment,
-    Kind::Fault,
-    Kind::NodeFence,
-    Kind::Scenario,
-    Kind::ClusterSnapshot,
-    Kind::ClusterRestore,
 ];
 
 /// The differences between the snapshot's cluster and this one.
@@ -143,7 +139,10 @@ fn stays_as_it_is(object: &Object) -> bool {
         (*kind, *namespace, *name) == (object.kind(), object.namespace(), object.name())
     });
     let is_users = object.get::<Service>().is_some_and(selects);
-    (is_fixed && !is_users) || OF_NOW.contains(&object.kind()) || object.get::<Pod>().is_some_and(is_mirror)
+    (is_fixed && !is_users)
+        || OF_NOW.contains(&object.kind())
+        || extension::owns(object)
+        || object.get::<Pod>().is_some_and(is_mirror)
 }
 
 /// Returns true if a controller recreates the object from the restored ones.

@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn object(kind: Kind, value: Value) -> Object {
+fn object(kind: Kind, mut value: Value) -> Object {
+    if kind.is_custom() {
+        value["apiVersion"] = json!("podium.dev/v1alpha1");
+    }
     Object::from_value(kind, value).unwrap()
 }
 
@@ -59,14 +62,16 @@ fn a_restore_brings_back_old_objects_and_removes_newer_ones_safe_8() {
 
 #[test]
 fn a_restore_leaves_objects_of_this_machine_alone_safe_8() {
-    for kind in
-        [Kind::Event, Kind::Lease, Kind::CSINode, Kind::Fault, Kind::ClusterSnapshot, Kind::ClusterRestore]
-    {
+    let kinds = [Kind::Event, Kind::Lease, Kind::CSINode, Kind::Scenario];
+    for kind in kinds.into_iter().chain(extension::kinds()) {
         let one = |uid| named(kind, uid, &json!({}));
         assert_eq!(written(vec![one("1")], vec![]), [""; 0], "{kind}");
         assert_eq!(written(vec![one("1")], vec![one("2")]), [""; 0], "{kind}");
         assert_eq!(written(vec![], vec![one("2")]), [""; 0], "{kind}");
     }
+    let definitions = || extension::definitions().into_iter().map(Object::new).collect();
+    assert_eq!(written(definitions(), vec![]), [""; 0], "a snapshot of an older version has none");
+    assert_eq!(written(vec![], definitions()), [""; 0]);
     let api = |ip: &str| {
         let value =
             json!({"metadata": {"name": "kubernetes", "namespace": "default"}, "spec": {"clusterIP": ip}});

@@ -12,17 +12,17 @@ use std::time::Duration;
 
 use api::{Api, ApiError, Change, Rewrite};
 use base::random;
+use extension::cluster_snapshot::{
+    COMPLETE, ClusterRestore, ClusterRestoreStatus, ClusterSnapshot, ClusterSnapshotSpec, RestorePhase,
+};
 use ipnet::IpNet;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kubelet::volumes::user_of;
-use object::cluster_snapshot::{
-    COMPLETE, ClusterRestore, ClusterRestoreStatus, ClusterSnapshot, ClusterSnapshotSpec, RestorePhase,
-};
 use object::conditions::{self, ConditionStatus};
 use object::pod::is_mirror;
-use object::{Key, Kind, Object, SharedObject};
+use object::{Key, Kind, Object, SharedObject, TypedKind};
 use reconcile::ignore_not_found;
 use store::archive::Archive;
 
@@ -144,7 +144,7 @@ impl SnapshotController {
         loop {
             let now = self.api.clock().steady();
             // Pods created during the wait end too.
-            let changes = self.api.rewrite(|all| {
+            let changes = self.api.rewrite(ClusterRestore::kind(), |all| {
                 let ends = all
                     .objects
                     .iter()
@@ -323,11 +323,11 @@ fn rewrite(
         RestoreMapping { services: ranges, data_dir: (then.data_dir.clone(), means.data_dir.clone()) };
     let moment = api.clock().time();
     let mut is_there = false;
-    let changes = api.rewrite(|now| {
+    let changes = api.rewrite(ClusterRestore::kind(), |now| {
         let current = now
             .objects
             .iter()
-            .find(|object| object.kind() == Kind::ClusterRestore && object.uid() == restore.uid());
+            .find(|object| object.kind() == ClusterRestore::kind() && object.uid() == restore.uid());
         let Some(current) = current else { return Vec::new() };
         is_there = true;
         let planned = plan(&now.objects, archive.objects, &places, &moment, random::uuid);
@@ -368,14 +368,17 @@ fn completed(
         notes.push(format!("volumes that are not in the snapshot are retained: {names}"));
     }
     let mut object = Object::clone(current);
-    let status = object.get_mut::<ClusterRestore>()?.status.get_or_insert_default();
-    status.phase = RestorePhase::Completed;
-    status.completed_at = Some(moment.clone());
     let mut message = notes.join("; ");
     if message.len() > MAX_MESSAGE {
         message.truncate(message.floor_char_boundary(MAX_MESSAGE));
         message.push_str(" …");
     }
-    set_condition(&mut status.conditions, COMPLETE, ConditionStatus::True, ("Restored", &message), moment.0);
+    object.change(|restore: &mut ClusterRestore| {
+        let status = restore.status.get_or_insert_default();
+        status.phase = RestorePhase::Completed;
+        status.completed_at = Some(moment.clone());
+        let outcome = ("Restored", message.as_str());
+        set_condition(&mut status.conditions, COMPLETE, ConditionStatus::True, outcome, moment.0);
+    })?;
     Some(object)
 }

@@ -19,7 +19,7 @@ use console_data::store::Stores;
 use console_screens::Screen;
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
-use object::node_fence::NodeFence;
+use extension::node_fence::NodeFence;
 
 impl Model {
     /// Reports whether a screen, visible or not, or a dialog concerns a cluster.

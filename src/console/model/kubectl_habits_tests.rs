@@ -683,7 +683,7 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
     assert!(stage.screen().contains("does not support cluster snapshots"), "{}", stage.screen());
     let mut kinds = console_data::builtin_kinds::kinds();
     let snapshots = kind("clustersnapshots", "ClusterSnapshot");
-    kinds.push(console_data::builtin_kinds::kind::<object::fault::Fault>());
+    kinds.push(console_data::builtin_kinds::kind::<extension::fault::Fault>());
     kinds.extend([snapshots.clone(), kind("clusterrestores", "ClusterRestore")]);
     stage.model.update(Message::Catalogue(Catalogue::of(kinds)), stage.now);
     stage.press("esc : \"snapshots\" enter");

@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 use console_data::context::Context;
 use console_data::rows::fault::{ends_at, is_active};
 use console_toolkit::text::{age, clean, fit, seconds_until};
-use object::fault::Fault;
+use extension::fault::Fault;
 
 /// Maximum width of one fault.
 const ONE: usize = 56;
@@ -71,8 +71,9 @@ fn banner_text(faults: &[&Fault], now: Timestamp, width: usize) -> String {
 /// `PowerOff node node-3 (poweroff-x)`.
 fn one(fault: &Fault, now: Timestamp) -> String {
     let name = fault.metadata.name.as_deref().unwrap_or_default();
-    let side =
-        |peer: Option<&object::fault::FaultPeer>| peer.map_or_else(|| "all".to_owned(), ToString::to_string);
+    let side = |peer: Option<&extension::fault::FaultPeer>| {
+        peer.map_or_else(|| "all".to_owned(), ToString::to_string)
+    };
     let target = match (&fault.spec.from, &fault.spec.to) {
         (None, None) => String::new(),
         (from, to) => {

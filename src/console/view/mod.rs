@@ -45,7 +45,7 @@ use console_operations::dialog;
 use console_screens::table::State;
 use console_screens::{ToastArea, View};
 use console_toolkit::text::clean;
-use object::fault::Fault;
+use extension::fault::Fault;
 
 /// The minimum size of the terminal: half of one with 80 columns.
 pub(crate) const SMALLEST: (u16, u16) = (40, 10);

@@ -37,8 +37,8 @@ use super::server_table::Include;
 use super::store::{Change, Delta, Object, ObjectPacker};
 use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
-use object::fault::Fault;
-use object::node_fence::NodeFence;
+use extension::fault::Fault;
+use extension::node_fence::NodeFence;
 use watched::WatchedKind;
 
 /// The maximum number of changes taken from a watch at a time; prevents one message per object in a burst.

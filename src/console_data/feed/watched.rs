@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::{Api, Client, Resource};
 use serde_json::Value;
 
-use crate::decoded::{JsonObject, api_of};
+use crate::decoded::{JsonObject, api_of_version};
 use crate::resource::ResourceKey;
 use crate::store::{Object, ObjectPacker};
 use object::{Kind, TypedKind};
@@ -15,18 +15,24 @@ use object::{Kind, TypedKind};
 pub(super) struct WatchedKind {
     pub(super) resource: ResourceKey,
     kind: Kind,
+    version: &'static str,
     /// Turns JSON into the store's form.
     pub(super) decode: fn(&mut ObjectPacker, Value) -> serde_json::Result<Arc<dyn Object>>,
 }
 
 impl WatchedKind {
     pub(super) fn of<K: Resource<DynamicType = ()> + Object + TypedKind>() -> Self {
-        Self { resource: ResourceKey::of::<K>(), kind: <K as TypedKind>::kind(), decode: decode::<K> }
+        Self {
+            resource: ResourceKey::of::<K>(),
+            kind: <K as TypedKind>::kind(),
+            version: <K as TypedKind>::version(),
+            decode: decode::<K>,
+        }
     }
 
     /// Returns the API of all objects, or of those in a namespace.
     pub(super) fn api(&self, client: Client, namespace: Option<&str>) -> Api<JsonObject> {
-        api_of(client, self.kind, namespace)
+        api_of_version(client, self.kind, self.version, namespace)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::store::Stores;
 use crate::thresholds::{Load, ThresholdLevel};
 use console_toolkit::health::Health;
 use console_toolkit::text::{age, clean};
-use object::fault::{Component, Fault, FaultTarget};
+use extension::fault::{Component, Fault, FaultTarget};
 use object::selector::Selector;
 
 /// The API group of the resource.

@@ -5,9 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Cell, Column, Row};
 use console_toolkit::health::Health;
 use console_toolkit::text::clean;
+use extension::fault::{ACTIVE, Fault};
+use extension::node_fence::{FENCED, FencePhase, NodeFence};
 use object::conditions;
-use object::fault::{ACTIVE, Fault};
-use object::node_fence::{FENCED, FencePhase, NodeFence};
 
 /// Returns the columns: the type, the remaining time, and the affected objects.
 pub(crate) fn fault_columns() -> Vec<Column> {
@@ -54,7 +54,7 @@ pub(crate) fn fault_row(fault: &Fault) -> Option<Row> {
             None => Cell::Dim("until healed".into()),
         },
     };
-    let side = |side: Option<&object::fault::FaultPeer>| match side {
+    let side = |side: Option<&extension::fault::FaultPeer>| match side {
         Some(peer) => Cell::server_text(&peer.to_string()),
         None => Cell::Dim("<none>".into()),
     };

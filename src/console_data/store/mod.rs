@@ -17,6 +17,8 @@ mod pod_references;
 mod text;
 mod usage;
 
+use extension::fault::Fault;
+use extension::node_fence::NodeFence;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -39,8 +41,6 @@ pub use usage::{PodUsages, ResourceUsage};
 use super::resource::{ResourceKey, Uid};
 use console_toolkit::health::Health;
 use heartbeat::is_heartbeat;
-use object::fault::Fault;
-use object::node_fence::NodeFence;
 
 /// The effect of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]

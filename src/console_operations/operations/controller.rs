@@ -16,7 +16,7 @@ use console_data::rows::controller::{
 };
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
-use object::fault::{Component, Fault, FaultTarget};
+use extension::fault::{Component, Fault, FaultTarget};
 
 /// The message for a server that does not report its controllers.
 pub const ABSENT: &str =

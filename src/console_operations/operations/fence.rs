@@ -13,7 +13,7 @@ use console_data::context::Context;
 use console_data::resource::ObjectRef;
 use console_data::rows::node::{is_over, is_ready};
 use console_toolkit::text::counted;
-use object::node_fence::NodeFence;
+use extension::node_fence::NodeFence;
 
 /// The maximum number of pods named in the dialog.
 const NAMED: usize = 5;

@@ -13,7 +13,7 @@ use console_data::scope::Scope;
 use console_operations::effect::RowScope;
 use console_toolkit::command::Command;
 use console_toolkit::text::{clean, fit, grouped, wrapped};
-use object::fault::Fault;
+use extension::fault::Fault;
 
 /// Draws the text in the middle of the table; a long reason is wrapped, and shown from its start.
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {

@@ -13,7 +13,7 @@ use console_data::resource::{ResourceKey, Uid};
 use console_data::rows::{Row, RowKey};
 use console_data::store::{TouchedObjects, controller_of};
 use console_operations::effect::RowScope;
-use object::node_fence::NodeFence;
+use extension::node_fence::NodeFence;
 
 /// Returns the Deployments with rows that show the state of these pods.
 fn deployments_of(cx: &Context<'_>, pods: &[Uid]) -> BTreeSet<Uid> {

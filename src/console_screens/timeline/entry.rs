@@ -18,7 +18,7 @@ use console_data::rows::event;
 use console_toolkit::health::Health;
 use console_toolkit::text::clean;
 use console_toolkit::theme::Theme;
-use object::fault::Fault;
+use extension::fault::Fault;
 
 /// The source of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -49,8 +49,8 @@ use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use entry::{Entry, EntryKey, of_event, of_fault, of_journal};
+use extension::fault::Fault;
 use family::Family;
-use object::fault::Fault;
 use states::{ObjectSummary, StateChange, changes_between};
 
 /// Maximum number of retained entries of each source, and of displayed entries.

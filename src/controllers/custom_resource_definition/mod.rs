@@ -31,6 +31,15 @@ pub(super) fn start(context: &Context) {
         .run(&context.tasks);
 }
 
+/// Accepts the names of a stored definition and serves and establishes its kind, as the controller does when it gets to
+/// it. For definitions that must be served before any controller runs.
+pub fn establish_definition(api: &Api, key: &Key) -> Result<(), ApiError> {
+    if let Some(definition) = optional(api.get_as::<CustomResourceDefinition>(key))? {
+        accept_names(api, &definition)?;
+    }
+    establish(api, key)
+}
+
 struct Definitions {
     api: Api,
     queue: WorkQueue<Key>,
@@ -46,8 +55,8 @@ impl Reconciler for Definitions {
         if is_terminating(&definition.metadata) {
             return self.clean_up(&definition);
         }
-        self.accept_names(&definition)?;
-        Ok(self.establish(key)?)
+        accept_names(&self.api, &definition)?;
+        Ok(establish(&self.api, key)?)
     }
 }
 
@@ -70,77 +79,77 @@ impl Definitions {
                 .add_after(Key::new("", change.object.kind().info().qualified_plural()), cleanup::TOGETHER);
         }
     }
+}
 
-    fn accept_names(&self, definition: &SharedObject<CustomResourceDefinition>) -> Result<(), ApiError> {
-        let others = self.api.list_as::<CustomResourceDefinition>(None);
-        let of_group = others.iter().filter(|other| other.spec.group == definition.spec.group);
-        let taken = names::AcceptedNames::of(of_group.map(|other| &**other));
-        let now = self.api.clock().now();
-        let written = self.modify_status(definition, |fresh| {
-            let (names, verdict) = names::accept(fresh, &taken);
-            let approval = names::approval(fresh);
-            let status = fresh.status.get_or_insert_default();
-            let accepted = verdict.is_ok();
-            status.accepted_names = Some(names);
-            let conditions = status.conditions.get_or_insert_default();
-            let (reason, message) = verdict.err().unwrap_or(("NoConflicts", "no conflicts found".into()));
-            set(conditions, "NamesAccepted", accepted, reason, message, now);
-            if !conditions::is_true(Some(conditions), "Established") {
-                let (reason, message) = if accepted {
-                    ("Installing", "the initial names have been accepted")
-                } else {
-                    ("NotAccepted", "not all names are accepted")
-                };
-                // The next step reports once the kind is served.
-                if conditions::get(Some(conditions), "Established")
-                    .is_none_or(|old| old.reason.as_deref() != Some("NotServed") || !accepted)
-                {
-                    set(conditions, "Established", false, reason, message.into(), now);
-                }
+fn accept_names(api: &Api, definition: &SharedObject<CustomResourceDefinition>) -> Result<(), ApiError> {
+    let others = api.list_as::<CustomResourceDefinition>(None);
+    let of_group = others.iter().filter(|other| other.spec.group == definition.spec.group);
+    let taken = names::AcceptedNames::of(of_group.map(|other| &**other));
+    let now = api.clock().now();
+    let written = modify_status(api, definition, |fresh| {
+        let (names, verdict) = names::accept(fresh, &taken);
+        let approval = names::approval(fresh);
+        let status = fresh.status.get_or_insert_default();
+        let accepted = verdict.is_ok();
+        status.accepted_names = Some(names);
+        let conditions = status.conditions.get_or_insert_default();
+        let (reason, message) = verdict.err().unwrap_or(("NoConflicts", "no conflicts found".into()));
+        set(conditions, "NamesAccepted", accepted, reason, message, now);
+        if !conditions::is_true(Some(conditions), "Established") {
+            let (reason, message) = if accepted {
+                ("Installing", "the initial names have been accepted")
+            } else {
+                ("NotAccepted", "not all names are accepted")
+            };
+            // The next step reports once the kind is served.
+            if conditions::get(Some(conditions), "Established")
+                .is_none_or(|old| old.reason.as_deref() != Some("NotServed") || !accepted)
+            {
+                set(conditions, "Established", false, reason, message.into(), now);
             }
-            if let Some((approved, reason, message)) = approval {
-                set(conditions, "KubernetesAPIApprovalPolicyConformant", approved, reason, message, now);
-            }
-        });
-        ignore_not_found(written)
-    }
-
-    /// Reports that the kind is established if its names are accepted and it is served, or the reason why it is not.
-    fn establish(&self, key: &Key) -> Result<(), ApiError> {
-        let Some(definition) = optional(self.api.get_as::<CustomResourceDefinition>(key))? else {
-            return Ok(());
-        };
-        if !holds(&definition, "NamesAccepted") || holds(&definition, "Established") {
-            return Ok(());
         }
-        let now = self.api.clock().now();
-        let served = self.api.follow_definition(&key.name);
-        let written = self.modify_status(&definition, |fresh| {
-            let conditions = fresh.status.get_or_insert_default().conditions.get_or_insert_default();
-            match &served {
-                Ok(_) => {
-                    let message = "the initial names have been accepted".into();
-                    set(conditions, "Established", true, "InitialNamesAccepted", message, now);
-                }
-                Err(error) => set(conditions, "Established", false, "NotServed", error.to_string(), now),
-            }
-        });
-        ignore_not_found(written)
-    }
+        if let Some((approved, reason, message)) = approval {
+            set(conditions, "KubernetesAPIApprovalPolicyConformant", approved, reason, message, now);
+        }
+    });
+    ignore_not_found(written)
+}
 
-    /// Changes the status of this definition; never of a newer definition with the same name.
-    fn modify_status(
-        &self,
-        definition: &SharedObject<CustomResourceDefinition>,
-        edit: impl Fn(&mut CustomResourceDefinition),
-    ) -> Result<SharedObject<CustomResourceDefinition>, ApiError> {
-        self.api.modify_status::<CustomResourceDefinition>(&definition.key(), |fresh| {
-            if fresh.metadata.uid == definition.metadata.uid {
-                edit(fresh);
-            }
-            Ok(())
-        })
+/// Reports that the kind is established if its names are accepted and it is served, or the reason why it is not.
+fn establish(api: &Api, key: &Key) -> Result<(), ApiError> {
+    let Some(definition) = optional(api.get_as::<CustomResourceDefinition>(key))? else {
+        return Ok(());
+    };
+    if !holds(&definition, "NamesAccepted") || holds(&definition, "Established") {
+        return Ok(());
     }
+    let now = api.clock().now();
+    let served = api.follow_definition(&key.name);
+    let written = modify_status(api, &definition, |fresh| {
+        let conditions = fresh.status.get_or_insert_default().conditions.get_or_insert_default();
+        match &served {
+            Ok(_) => {
+                let message = "the initial names have been accepted".into();
+                set(conditions, "Established", true, "InitialNamesAccepted", message, now);
+            }
+            Err(error) => set(conditions, "Established", false, "NotServed", error.to_string(), now),
+        }
+    });
+    ignore_not_found(written)
+}
+
+/// Changes the status of this definition; never of a newer definition with the same name.
+fn modify_status(
+    api: &Api,
+    definition: &SharedObject<CustomResourceDefinition>,
+    edit: impl Fn(&mut CustomResourceDefinition),
+) -> Result<SharedObject<CustomResourceDefinition>, ApiError> {
+    api.modify_status::<CustomResourceDefinition>(&definition.key(), |fresh| {
+        if fresh.metadata.uid == definition.metadata.uid {
+            edit(fresh);
+        }
+        Ok(())
+    })
 }
 
 fn holds(definition: &CustomResourceDefinition, type_: &str) -> bool {

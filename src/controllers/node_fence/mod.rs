@@ -12,9 +12,9 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::context::Context;
 use api::{Api, Change, ChangeKind};
+use extension::node_fence::{FENCE_AFTER, NodeFence, NodeFenceSpec};
 use object::SharedObject;
 use object::node::is_ready;
-use object::node_fence::{FENCE_AFTER, NodeFence, NodeFenceSpec};
 use object::owner::controller_of;
 use object::pod::{is_terminal, node_name};
 use object::time::go_duration;

@@ -2,20 +2,17 @@
 
 mod batch;
 mod cluster;
-mod cluster_snapshots;
 mod config;
 mod container;
 mod daemon_set;
 mod defaults;
 mod definitions;
 mod devices;
-mod faults;
 mod flow_control;
 mod hostile;
 mod limits;
 mod metadata;
 mod networking;
-mod node_fences;
 mod pod_resize;
 mod pod_resources;
 mod pod_spec;

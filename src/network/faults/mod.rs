@@ -28,9 +28,10 @@ use tokio::sync::Notify;
 
 use api::Api;
 use api::controller_status::Subsystem;
-use object::fault::Fault;
-use object::{Kind, SharedObject};
-use reconcile::{Caches, FaultTracker, WorkLoop};
+use extension::fault::Fault;
+use object::{Kind, SharedObject, TypedKind};
+use operators::fault::FaultTracker;
+use reconcile::{Caches, WorkLoop};
 
 use self::delay_boxes::DelayBoxes;
 use self::plan::{FaultDecision, Slots, plan};
@@ -73,7 +74,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
             }
         });
     };
-    follow(Kind::Fault, |_| true);
+    follow(Fault::kind(), |_| true);
     follow(Kind::Pod, |watched| watched.pods.load(Ordering::Acquire));
     follow(Kind::Node, |watched| watched.nodes.load(Ordering::Acquire));
     follow(Kind::Namespace, |watched| watched.namespaces.load(Ordering::Acquire));
@@ -85,7 +86,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
     let rounds = WorkLoop::start(&api, "network-faults", Subsystem::Network, tasks);
     tasks.spawn("faults of the network", async move {
         tokio::join!(
-            caches.synced(Kind::Fault),
+            caches.synced(Fault::kind()),
             caches.synced(Kind::Pod),
             caches.synced(Kind::Node),
             caches.synced(Kind::Namespace)

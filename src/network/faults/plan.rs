@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use extension::fault::{Fault, FaultPeer};
 use fabric::nft::Reject;
 use fabric::{DETOURS, Delay};
 use object::SharedObject;
-use object::fault::{Fault, FaultPeer};
 use object::owner::is_terminating;
 
 use super::sides::ClusterState;

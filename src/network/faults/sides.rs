@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
+use extension::fault::FaultPeer;
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use object::SharedObject;
-use object::fault::FaultPeer;
 use object::pod::is_terminal;
 use object::selector::Selector;
 

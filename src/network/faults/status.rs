@@ -2,8 +2,8 @@
 
 use fabric::DelayCounts;
 
-use object::fault::Fault;
-use reconcile::FaultState;
+use extension::fault::Fault;
+use operators::fault::FaultState;
 
 use super::plan::FaultDecision;
 

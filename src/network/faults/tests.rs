@@ -8,12 +8,12 @@ use std::time::Duration;
 use api::{Api, ApiConfig, DeleteOptions};
 use base::clock::Clock;
 use base::task::Tasks;
+use extension::fault::{ACTIVE, Fault};
 use fabric::FabricError;
 use fabric::nft::Family;
 use k8s_openapi::api::core::v1::{Event, Namespace};
 use object::conditions;
-use object::fault::{ACTIVE, Fault};
-use object::{Key, Kind};
+use object::{Key, TypedKind};
 use parking_lot::Mutex;
 use reconcile::Caches;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -67,6 +67,11 @@ impl FaultFixture {
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
         api.create_as(namespace).unwrap();
+        for definition in extension::definitions() {
+            let key = Key::of(&definition.metadata);
+            api.create_as(definition).unwrap();
+            controllers::establish_definition(&api, &key).unwrap();
+        }
         Self {
             api,
             tasks: Tasks::new(),
@@ -170,7 +175,7 @@ async fn a_fault_ends_after_its_duration_even_across_restarts_fault_1() {
     advance(60).await;
     assert_eq!(*world.kernel.lock(), ["long"]);
     assert_eq!(world.events("long"), ["FaultStarted"]);
-    world.api.delete(Kind::Fault, &Key::new("", "long"), &DeleteOptions::default()).unwrap();
+    world.api.delete(Fault::kind(), &Key::new("", "long"), &DeleteOptions::default()).unwrap();
     advance(1).await;
     assert!(world.kernel.lock().is_empty());
     assert_eq!(world.events("long"), ["FaultEnded", "FaultStarted"]);
@@ -211,7 +216,7 @@ async fn a_delay_has_its_detour_while_it_is_in_force_and_no_longer_net_10() {
     advance(5).await;
     assert_eq!(world.active("slow"), "True InForce");
     assert_eq!(world.detours.open.lock().keys().collect::<Vec<_>>(), [&0]);
-    world.api.delete(Kind::Fault, &Key::new("", "slow"), &DeleteOptions::default()).unwrap();
+    world.api.delete(Fault::kind(), &Key::new("", "slow"), &DeleteOptions::default()).unwrap();
     advance(1).await;
     assert!(world.kernel.lock().is_empty() && world.detours.open.lock().is_empty());
     world.tasks.stop().await;

@@ -13,7 +13,7 @@ use podium::console_data::server_table::ServerTable;
 use podium::console_data::store::{Change, Delta};
 use podium::console_screens::controller::ControllerData;
 use podium::console_screens::controller::response::ControllerResponse;
-use podium::object::fault::Fault;
+use podium::extension::fault::Fault;
 use serde_json::{Value, json};
 
 use super::test_console::{TestConsole, ago, cluster, kind, objects};

@@ -10,8 +10,8 @@ use podium::console_data::message::Message;
 use podium::console_data::scope::Scope;
 use podium::console_data::store::{Change, Delta};
 use podium::console_operations::effect::{Outbox, Runner};
-use podium::object::fault::Fault;
-use podium::object::node_fence::NodeFence;
+use podium::extension::fault::Fault;
+use podium::extension::node_fence::NodeFence;
 use serde_json::{Value, json};
 
 use super::test_console::{TestConsole, ago, cluster, kind, objects};

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{DeleteParams, PostParams, WatchEvent};
 use kube::{Api, Client};
-use podium::object::fault::Fault;
+use podium::extension::fault::Fault;
 use podium::testing::{ClientOptions, Cluster};
 use serde_json::{Value, json};
 
@@ -169,7 +169,16 @@ async fn loops_without_a_queue_tell_of_their_rounds_and_that_nothing_pauses_them
     let all = ask(&cluster.client(), "").await.unwrap();
     let by_name =
         |name: &str| all["items"].as_array().unwrap().iter().find(|one| one["metadata"]["name"] == name);
-    for name in ["events-limit", "faults", "fencing", "nodes", "scenarios", "self-check", "snapshots"] {
+    for name in [
+        "events-limit",
+        "faults",
+        "fencing",
+        "nodes",
+        "own-definitions",
+        "scenarios",
+        "self-check",
+        "snapshots",
+    ] {
         let one = by_name(name).unwrap_or_else(|| panic!("no {name}: {all}"));
         assert_eq!(
             (&one["status"]["subsystem"], &one["status"]["errors"]),

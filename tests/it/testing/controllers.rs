@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client};
-use podium::object::fault::Fault;
+use podium::extension::fault::Fault;
 use podium::testing::{ClientOptions, Cluster};
 use serde_json::{Value, json};
 

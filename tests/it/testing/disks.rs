@@ -10,7 +10,7 @@ use k8s_openapi::api::storage::v1::VolumeAttachment;
 use podium::api::DeleteOptions;
 use podium::base::task::Tasks;
 use podium::controllers::{Controllers as Registry, Settings};
-use podium::object::node_fence::NodeFence;
+use podium::extension::node_fence::NodeFence;
 use podium::object::pod::{Phase, node_name, phase};
 use podium::object::{Key, Kind, Object, SharedObject, TypedKind};
 use podium::reconcile::Caches;
@@ -81,7 +81,7 @@ impl DiskFixture {
     }
 
     fn create<T: TypedKind>(&self, manifest: Value) -> SharedObject<T> {
-        let object = Object::from_value(T::kind(), manifest).unwrap();
+        let object = Object::new(T::decode(manifest).unwrap());
         let created = self.cluster.api().create(object, &podium::api::WriteOptions::default()).unwrap();
         SharedObject::from_object(&created).unwrap()
     }

@@ -7,14 +7,14 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use podium::api::{DeleteOptions, WriteOptions};
-use podium::object::node_fence::{FencePhase, NodeFence};
+use podium::extension::node_fence::{FencePhase, NodeFence};
 use podium::object::pod::{Phase, condition, is_ready, node_name, phase};
 use podium::object::{Key, Kind, Object, SharedObject, TypedKind};
 use podium::testing::{Cluster, HollowNode};
 use serde_json::{Value, json};
 
 fn make<T: TypedKind>(cluster: &Cluster, manifest: Value) -> SharedObject<T> {
-    let object = Object::from_value(T::kind(), manifest).unwrap();
+    let object = Object::new(T::decode(manifest).unwrap());
     SharedObject::from_object(&cluster.api().create(object, &WriteOptions::default()).unwrap()).unwrap()
 }
 
@@ -119,7 +119,7 @@ async fn the_set_of_a_fenced_node_continues_on_another_node_safe_5_gc_2() {
     // The node stays away until it is taken back; then it has nothing of its earlier state.
     cluster.advance(Duration::from_mins(30)).await.unwrap();
     assert!(!object_is_ready(&cluster, &silent));
-    cluster.api().delete(Kind::NodeFence, &Key::new("", &silent), &DeleteOptions::default()).unwrap();
+    cluster.api().delete(NodeFence::kind(), &Key::new("", &silent), &DeleteOptions::default()).unwrap();
     cluster.advance(Duration::from_secs(10)).await.unwrap();
     assert_eq!(status_of(&cluster, &silent), None);
     assert!(object_is_ready(&cluster, &silent));
@@ -170,7 +170,7 @@ async fn a_fence_that_was_not_confirmed_can_be_taken_back_safe_5() {
     fence(&cluster, &silent);
     cluster.advance(Duration::from_secs(20)).await.unwrap();
     assert_eq!(status_of(&cluster, &silent).unwrap().0, FencePhase::Killing);
-    cluster.api().delete(Kind::NodeFence, &Key::new("", &silent), &DeleteOptions::default()).unwrap();
+    cluster.api().delete(NodeFence::kind(), &Key::new("", &silent), &DeleteOptions::default()).unwrap();
     cluster.advance(Duration::from_secs(20)).await.unwrap();
     assert_eq!(status_of(&cluster, &silent), None);
     assert!(object_is_ready(&cluster, &silent));
@@ -212,7 +212,7 @@ async fn the_last_nodes_are_not_fenced_for_a_set_safe_5() {
         cluster.silence_node(name).await.unwrap();
     }
     cluster.advance(Duration::from_mins(10)).await.unwrap();
-    assert_eq!(cluster.api().count(Kind::NodeFence), 0);
+    assert_eq!(cluster.api().count(NodeFence::kind()), 0);
     let other =
         ["hollow-00001", "hollow-00002"].into_iter().find(|name| Some(*name) != node_name(&before)).unwrap();
     cluster.wake_node(other).await.unwrap();
@@ -235,10 +235,10 @@ async fn a_node_that_does_not_run_here_is_never_taken_for_dead_safe_5() {
     let (phase, reason, _) = status_of(&cluster, "nowhere").unwrap();
     assert_eq!((phase, reason.as_str()), (FencePhase::Pending, "NoSuchNode"));
     for name in ["theirs", "nowhere"] {
-        cluster.api().delete(Kind::NodeFence, &Key::new("", name), &DeleteOptions::default()).unwrap();
+        cluster.api().delete(NodeFence::kind(), &Key::new("", name), &DeleteOptions::default()).unwrap();
     }
     cluster.advance(Duration::from_secs(5)).await.unwrap();
-    assert_eq!(cluster.api().count(Kind::NodeFence), 0);
+    assert_eq!(cluster.api().count(NodeFence::kind()), 0);
 }
 
 /// A node that is deleted before its processes are confirmed dead still holds its pods; once its fence is complete, it
@@ -258,7 +258,7 @@ async fn a_node_that_is_deleted_while_it_is_fenced_dies_first_safe_5_safe_1() {
         assert_eq!(status_of(&cluster, &silent).unwrap().1, "DeathNotConfirmed");
         // Taking it back has no effect: the node no longer exists.
         let key = Key::new("", &silent);
-        cluster.api().delete(Kind::NodeFence, &key, &DeleteOptions::default()).unwrap();
+        cluster.api().delete(NodeFence::kind(), &key, &DeleteOptions::default()).unwrap();
     }
     cluster.hold_processes(&silent, None).unwrap();
     cluster.advance(Duration::from_mins(2)).await.unwrap();

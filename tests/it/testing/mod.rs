@@ -4,6 +4,7 @@ mod builder_options;
 mod controller_watch;
 mod controllers;
 mod disks;
+mod extension;
 mod faults;
 mod fencing;
 mod nodes;

@@ -8,11 +8,11 @@ use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, ContainerStatus, Event, Node, Pod};
 use podium::api::{ApiError, DeleteOptions, WriteOptions};
+use podium::extension::fault::{ACTIVE, Fault, SELECTED};
+use podium::extension::node_fence::NodeFence;
 use podium::object::conditions;
-use podium::object::fault::{ACTIVE, Fault, SELECTED};
-use podium::object::node_fence::NodeFence;
 use podium::object::pod::{Phase, condition, node_name, phase};
-use podium::object::{Key, Kind, Object, SharedObject, TypedKind};
+use podium::object::{Key, Object, SharedObject, TypedKind};
 use podium::testing::Cluster;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn try_make<T: TypedKind>(cluster: &Cluster, mut manifest: Value) -> Result<(), 
     if T::kind().namespaced() {
         manifest["metadata"]["namespace"] = json!("default");
     }
-    let object = Object::from_value(T::kind(), manifest).unwrap();
+    let object = Object::new(T::decode(manifest).unwrap());
     cluster.api().create(object, &WriteOptions::default()).map(drop)
 }
 
@@ -37,7 +37,7 @@ async fn fault(cluster: &Cluster, name: &str, spec: Value) {
 }
 
 async fn heal(cluster: &Cluster, name: &str) {
-    cluster.api().delete(Kind::Fault, &Key::new("", name), &DeleteOptions::default()).unwrap();
+    cluster.api().delete(Fault::kind(), &Key::new("", name), &DeleteOptions::default()).unwrap();
     cluster.settle().await.unwrap();
 }
 
@@ -188,7 +188,7 @@ async fn a_node_that_is_fenced_during_a_fault_never_runs_an_identity_twice_fault
         assert_ne!(first, second, "{type_}");
         assert_eq!(phase(&the_pod(&cluster, "db-0")), Phase::Running);
         // The fence is deleted before the fault is healed: the node stays as the fault has it.
-        cluster.api().delete(Kind::NodeFence, &Key::new("", &first), &DeleteOptions::default()).unwrap();
+        cluster.api().delete(NodeFence::kind(), &Key::new("", &first), &DeleteOptions::default()).unwrap();
         pass(&cluster, 90).await;
         assert_ne!(node_condition(&cluster, &first, "Ready"), "True", "{type_}");
         heal(&cluster, "f").await;

@@ -7,7 +7,7 @@ use super::*;
 use crate::authorization::tests::{api, as_user, check, create, may, user};
 use crate::identity::User;
 use crate::{Part, WriteOptions};
-use object::{Kind, TypedKind};
+use object::{BuiltinKind, Kind};
 
 fn node() -> User {
     User::named("system:node:n1", vec!["system:nodes".into(), "system:authenticated".into()])
@@ -260,7 +260,7 @@ async fn a_node_makes_mirrors_that_are_its_own_and_refer_to_nothing_sec_4() {
 }
 
 /// Changes an object as the node; returns the error.
-fn changed<T: TypedKind>(api: &Api, key: &Key, part: Part, change: impl Fn(&mut T)) -> Result<(), String> {
+fn changed<T: BuiltinKind>(api: &Api, key: &Key, part: Part, change: impl Fn(&mut T)) -> Result<(), String> {
     let options = WriteOptions { user: Some(std::sync::Arc::new(node())), ..WriteOptions::default() };
     let edit = |current: &object::Object| {
         let mut object = current.clone();

@@ -9,7 +9,7 @@ use crate::effect::{Dialog, Effect};
 use console_data::builtin_kinds;
 use console_data::context::Context;
 use console_toolkit::text::clean;
-use object::fault::{
+use extension::fault::{
     DISK_FAILURES, Fault, FaultDisk, FaultImage, FaultLatency, FaultLoss, FaultRate, FaultRefuse, FaultSkew,
     FaultSpec, FaultTarget, NETWORK_TYPES, OTHER_TYPES, REFUSALS, read_disk, read_node, read_side,
     read_target, read_volume,

@@ -9,7 +9,7 @@ use console_data::action::{Action, Mutation};
 use console_data::changes::editable;
 use console_data::resource::{Kind, ObjectRef};
 use console_toolkit::toast::Toast;
-use object::fault::FaultSpec;
+use extension::fault::FaultSpec;
 
 pub use form::dialog;
 
@@ -101,7 +101,7 @@ fn delete(target: &ObjectRef) -> Action {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use object::fault::{read_node, read_side};
+    use extension::fault::{read_node, read_side};
 
     #[test]
     fn a_fault_has_a_name_of_its_own_fault_1() {
@@ -122,7 +122,7 @@ mod tests {
         let long = free_name(&cut, |_| false);
         assert_eq!(long.len(), LONGEST_NAME);
         assert!(free_name(&cut, |name| name == long).ends_with("x-2"));
-        let kind = console_data::builtin_kinds::kind::<object::fault::Fault>();
+        let kind = console_data::builtin_kinds::kind::<extension::fault::Fault>();
         let action = create(&kind, &off, |_| false);
         assert_eq!(action.title, "break Fault poweroff-node-node-1");
         assert!(action.inverse.is_some(), "it can be taken back");

@@ -21,7 +21,7 @@ use super::checks::Checks;
 use super::plan::{NAMESPACES, Operation, QUOTA_PODS};
 use super::world::{ControlPlane, World, node_name};
 use api::{Api, ApiError, DeleteOptions, Part, Propagation, WriteOptions};
-use object::node_fence::NodeFence;
+use extension::node_fence::NodeFence;
 use object::pod::{Phase, is_ready, node_name as node_of, phase};
 use object::{Key, Kind, Object, Revision, SharedObject, TypedKind};
 use objects::{
@@ -375,7 +375,7 @@ pub(super) async fn unfence(world: &World, node: &str) {
     loop {
         if let Some(plane) = world.plane() {
             let key = Key::new("", node);
-            match plane.api.delete(Kind::NodeFence, &key, &DeleteOptions::default()) {
+            match plane.api.delete(NodeFence::kind(), &key, &DeleteOptions::default()) {
                 Ok(_) => return world.trace.record(format!("{node} is unfenced")),
                 Err(error) if error.is_not_found() => return,
                 Err(_) => {}
@@ -403,7 +403,7 @@ pub(super) fn tidy(api: &Api) {
     }
     for fence in api.list_as::<NodeFence>(None) {
         if fence.metadata.deletion_timestamp.is_none() {
-            let _ = api.delete(Kind::NodeFence, &fence.key(), &DeleteOptions::default());
+            let _ = api.delete(NodeFence::kind(), &fence.key(), &DeleteOptions::default());
         }
     }
     for pod in api.list_as::<Pod>(Some(NAMESPACES[1])) {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use super::{ControlPlane, World, node_of};
-use cluster::fencing::{FenceError, NodeRunState, NodeRunner};
+use operators::fencing::{FenceError, NodeRunState, NodeRunner};
 
 /// A control plane, and the world that runs its nodes.
 #[derive(Clone)]

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use base::count::counted;
+use extension::cluster_snapshot::{ClusterSnapshot, ClusterSnapshotSpec, READY};
+use extension::fault::Fault as FaultObject;
+use extension::node_fence::{FencePhase, NodeFence, NodeFenceSpec};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use kube::{Api, Resource};
-use object::cluster_snapshot::{ClusterSnapshot, ClusterSnapshotSpec, READY};
 use object::conditions;
-use object::fault::Fault as FaultObject;
-use object::node_fence::{FencePhase, NodeFence, NodeFenceSpec};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

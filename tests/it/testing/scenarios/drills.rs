@@ -8,6 +8,8 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret};
 use podium::api::{Api, DeleteOptions, WriteOptions};
+use podium::extension::fault::Fault;
+use podium::extension::node_fence::{NodeFence, NodeFenceSpec};
 use podium::manifest::drills::{DRILLS, Drill};
 use podium::object::scenario::ScenarioPhase;
 use podium::object::{Key, Kind, Object, TypedKind};
@@ -125,7 +127,7 @@ impl DrillRun {
                 assert!(now.detected_by.is_some(), "{name}: the trouble was detected");
                 let left = self.cluster.api().get(Kind::Namespace, &Key::new("", self.namespace()));
                 assert!(left.is_err(), "{name}: the drill's objects are gone");
-                assert_eq!(self.cluster.api().count(Kind::Fault), 0);
+                assert_eq!(self.cluster.api().count(Fault::kind()), 0);
                 return;
             }
         }
@@ -228,7 +230,7 @@ async fn a_lost_node_is_fenced_and_its_set_goes_on_fault_2_safe_5() {
     // Waiting has no effect.
     pass_seconds(&played.cluster, 60).await;
     assert_eq!(played.pods("db")[0].uid(), before);
-    let fence = Object::from_value(Kind::NodeFence, json!({"metadata": {"name": node}})).unwrap();
+    let fence = Object::new(NodeFence::new(&node, NodeFenceSpec::default()));
     played.player().create(fence, &WriteOptions::default()).unwrap();
     played.passes().await;
 }
@@ -255,7 +257,7 @@ async fn pods_on_nodes_with_full_disks_move_to_other_nodes_fault_2() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_stands_still_is_let_go_on_fault_2() {
     let played = DrillRun::until_trouble("leader-paused").await;
-    played.delete(Kind::Fault, "leader-paused-leader");
+    played.delete(Fault::kind(), "leader-paused-leader");
     played.passes().await;
 }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use podium::api::{DeleteOptions, WriteOptions};
+use podium::extension::fault::Fault;
 use podium::object::scenario::{
     AllScenarioRuns, CREATED_BY, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun,
     ScenarioStatus,
 };
-use podium::object::{Key, Kind, Object, SharedObject};
+use podium::object::{Key, Kind, Object, SharedObject, TypedKind};
 use podium::testing::{Cluster, Failure, Requests};
 use serde_json::{Value, json};
 
@@ -256,11 +257,11 @@ async fn a_fault_ends_with_its_scenario_and_what_is_to_stay_stays_fault_2() {
     begin(&cluster, "s", &spec);
     pass_seconds(&cluster, 10).await;
     let faults = |cluster: &Cluster| {
-        let faults = cluster.api().list(Kind::Fault, None).objects;
+        let faults = cluster.api().list(Fault::kind(), None).objects;
         faults.iter().map(|fault| fault.name().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(faults(&cluster), ["s-cut", "s-slow"]);
-    let made = cluster.api().get(Kind::Fault, &Key::new("", "s-cut")).unwrap();
+    let made = cluster.api().get(Fault::kind(), &Key::new("", "s-cut")).unwrap();
     assert_eq!(made.meta().annotations.as_ref().unwrap()[CREATED_BY], scenario(&cluster, "s").uid());
     assert_eq!(status(&cluster, "s").detected_at, None);
     pass_seconds(&cluster, 15).await;

@@ -16,24 +16,49 @@ use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use tokio::sync::Notify;
 
-pub use super::nodes::{FenceError, NodeRunState};
-
-use super::nodes::Nodes;
 use api::controller_status::Subsystem;
 use api::{Api, ApiError};
 use base::mistakes::Mistake;
 use base::task::Tasks;
+use extension::node_fence::{FENCE_FINALIZER, FENCED, FENCED_TAINT, FencePhase, NodeFence};
 use object::conditions::{self, ConditionStatus};
-use object::node_fence::{FENCE_FINALIZER, FENCED, FENCED_TAINT, FencePhase, NodeFence};
 use object::owner::is_terminating;
 use object::taint::effect::NO_EXECUTE;
 use object::well_known::condition::READY;
 use object::well_known::taint::OUT_OF_SERVICE;
-use object::{Key, Kind, SharedObject};
+use object::{Key, Kind, SharedObject, TypedKind};
 use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found, optional, preconditions};
 
 /// The interval at which the state of a fenced node is checked, and failed steps are retried.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The reason why a node cannot be fenced, or not yet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FenceError {
+    /// This control plane does not run the node, so it does not know the state of the node's processes.
+    #[error(
+        "this control plane does not run node {0}: make sure that it is dead, and then add the taint \
+         node.kubernetes.io/out-of-service"
+    )]
+    NotLocal(String),
+    /// The node is about to start or to end.
+    #[error("node {0} is being started or removed")]
+    Busy(String),
+    /// Processes of the node may still run.
+    #[error("processes of node {0} may still run: {1}")]
+    MayLive(String, String),
+}
+
+/// The state of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeRunState {
+    /// Its kubelet works.
+    Running,
+    /// The node is fenced, or about to start or to end.
+    Down,
+    /// This control plane does not run the node.
+    Undeclared,
+}
 
 /// The operations on nodes that fencing needs.
 pub trait NodeRunner: Clone + Send + Sync + 'static {
@@ -49,27 +74,13 @@ pub trait NodeRunner: Clone + Send + Sync + 'static {
     fn take_back(&self, name: &str, is_deleted: bool) -> impl Future<Output = Result<(), String>> + Send;
 }
 
-impl NodeRunner for Nodes {
-    fn run_state(&self, name: &str) -> NodeRunState {
-        Self::run_state(self, name)
-    }
-
-    fn kill_for_certain(&self, name: &str) -> impl Future<Output = Result<(), FenceError>> + Send {
-        Self::kill_for_certain(self, name)
-    }
-
-    fn take_back(&self, name: &str, is_deleted: bool) -> impl Future<Output = Result<(), String>> + Send {
-        Self::take_back(self, name, is_deleted)
-    }
-}
-
 /// Fences nodes until `tasks` end.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, nodes: &impl NodeRunner) {
     let changed = Arc::new(Notify::new());
-    for kind in [Kind::NodeFence, Kind::Node] {
+    for kind in [NodeFence::kind(), Kind::Node] {
         let changed = changed.clone();
         let concerns =
-            move |change: &api::Change| kind == Kind::NodeFence || change.kind == api::ChangeKind::Deleted;
+            move |change: &api::Change| kind == NodeFence::kind() || change.kind == api::ChangeKind::Deleted;
         caches.on_any_change(kind, move |change| {
             if concerns(change) {
                 changed.notify_one();

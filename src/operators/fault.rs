@@ -10,14 +10,12 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use api::Api;
+use extension::fault::{ACTIVE, EXPIRED, Fault, FaultStatus, SELECTED};
 use object::SharedObject;
 use object::conditions::{self};
-use object::fault::{ACTIVE, EXPIRED, Fault, FaultStatus, SELECTED};
 use object::time::go_duration;
 
-use super::outcome::ignore_not_found;
-use super::preconditions;
-use super::recorder::Recorder;
+use reconcile::{Recorder, ignore_not_found, preconditions};
 
 /// A fault's state, as its status reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +68,10 @@ impl FaultState {
         if let Some((has_targets, reason, message)) = &self.selected {
             conditions::set(all, condition(SELECTED, *has_targets, reason, message));
         }
+        status.from = Some(fault.first_side_text());
+        status.to = Some(fault.second_side_text());
+        status.duration = Some(fault.spec.duration.clone().unwrap_or_else(|| "<none>".to_owned()));
+        status.active = Some(status.active_text());
         status
     }
 

@@ -6,41 +6,60 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use object::time::read_go_duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::labels;
-use crate::podium_kind::own_types;
-use crate::time::read_go_duration;
+use super::{labels, rules};
 
 /// The failures of a disk.
 pub const DISK_FAILURES: &[&str] = &["Failing", "Full", "Slow"];
 
-own_types! { podium
-    /// FaultTarget is what a fault affects that is not a network fault. The fault's type determines the
-    /// fields to set.
-    FaultTarget {
-        /// component is kubelet (of `node` or `nodeSelector`), scheduler, controllers, store, or the name of
-        /// one controller in kube-controller-manager. For Crash, Pause, Disk and ClockSkew.
-        component: Option<String>,
-        /// node is the name of a node. For the component kubelet, and for PowerOff, Disk, ClockSkew and
-        /// ImagePull.
-        node: Option<String>,
-        /// Nodes by their labels.
-        node_selector: Option<LabelSelector>,
-        /// pod is the name of a pod in `namespace`. For OutOfMemory, and with `volume` for VolumeFull.
-        pod: Option<String>,
-        /// namespace is the namespace of `pod`, `podSelector` or `claim`. Defaults to default.
-        namespace: Option<String>,
-        /// Pods by their labels, in `namespace`.
-        pod_selector: Option<LabelSelector>,
-        /// container is the name of one of the pods' containers. Defaults to all containers. For OutOfMemory.
-        container: Option<String>,
-        /// claim is the name of a PersistentVolumeClaim in `namespace`. For VolumeFull.
-        claim: Option<String>,
-        /// volume is the name of an emptyDir volume of `pod`. For VolumeFull.
-        volume: Option<String>,
-        /// webhook is the name of a mutating or validating webhook configuration. For Webhook.
-        webhook: Option<String>,
-    }
+/// FaultTarget is what a fault affects that is not a network fault. The fault's type determines the fields to set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FaultTarget {
+    /// component is kubelet (of `node` or `nodeSelector`), scheduler, controllers, store, or the name of one controller
+    /// in kube-controller-manager. For Crash, Pause, Disk and ClockSkew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253), extend("x-kubernetes-validations" = rules::of_subdomain()))]
+    pub component: Option<String>,
+    /// node is the name of a node. For the component kubelet, and for PowerOff, Disk, ClockSkew and ImagePull.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253), extend("x-kubernetes-validations" = rules::of_subdomain()))]
+    pub node: Option<String>,
+    /// nodeSelector selects nodes by their labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "rules::selector")]
+    pub node_selector: Option<LabelSelector>,
+    /// pod is the name of a pod in `namespace`. For OutOfMemory, and with `volume` for VolumeFull.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253), extend("x-kubernetes-validations" = rules::of_subdomain()))]
+    pub pod: Option<String>,
+    /// namespace is the namespace of `pod`, `podSelector` or `claim`. Defaults to default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63), extend("x-kubernetes-validations" = rules::of_label()))]
+    pub namespace: Option<String>,
+    /// podSelector selects pods by their labels, in `namespace`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "rules::selector")]
+    pub pod_selector: Option<LabelSelector>,
+    /// container is the name of one of the pods' containers. Defaults to all containers. For OutOfMemory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63), extend("x-kubernetes-validations" = rules::of_label()))]
+    pub container: Option<String>,
+    /// claim is the name of a PersistentVolumeClaim in `namespace`. For VolumeFull.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253), extend("x-kubernetes-validations" = rules::of_subdomain()))]
+    pub claim: Option<String>,
+    /// volume is the name of an emptyDir volume of `pod`. For VolumeFull.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63), extend("x-kubernetes-validations" = rules::of_label()))]
+    pub volume: Option<String>,
+    /// webhook is the name of a mutating or validating webhook configuration. For Webhook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253), extend("x-kubernetes-validations" = rules::of_subdomain()))]
+    pub webhook: Option<String>,
 }
 
 /// A part of Podium that a fault can affect.
@@ -58,31 +77,48 @@ pub enum Component<'a> {
     Controller(&'a str),
 }
 
-own_types! { podium
-    /// FaultDisk selects how a disk fails.
-    FaultDisk requires "failure" {
-        /// failure is Full (writes fail because the disk is full), Failing (writes fail with an I/O error) or
-        /// Slow (each write takes `delay` longer).
-        failure: String,
-        /// delay is the time by which each write of a slow disk is delayed, such as 200ms; at most 1m.
-        delay: Option<String>,
-    }
+/// FaultDisk selects how a disk fails.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = rules::of_disk)]
+pub struct FaultDisk {
+    /// failure is Full (writes fail because the disk is full), Failing (writes fail with an I/O error) or Slow (each
+    /// write takes `delay` longer).
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(!default, extend("enum" = DISK_FAILURES))]
+    pub failure: String,
+    /// delay is the time by which each write of a slow disk is delayed, such as 200ms; at most 1m.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), extend("x-kubernetes-validations" = rules::of_delay("1m0s")))]
+    pub delay: Option<String>,
+}
 
-    /// FaultSkew changes the time that a clock shows.
-    FaultSkew requires "by" {
-        /// by is the time by which the clock is fast, such as 5m, or slow, such as -1h30m; at most one year.
-        by: String,
-    }
+/// FaultSkew changes the time that a clock shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FaultSkew {
+    /// by is the time by which the clock is fast, such as 5m, or slow, such as -1h30m; at most one year.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(!default, length(max = 64), extend("x-kubernetes-validations" = rules::of_skew()))]
+    pub by: String,
+}
 
-    /// FaultImage delays image pulls or makes them fail.
-    FaultImage {
-        /// delay is the time by which a pull is delayed, such as 30s; at most 1h.
-        delay: Option<String>,
-        /// failing makes the pull fail after the delay.
-        failing: Option<bool>,
-        /// pattern limits the fault to images whose name in the container matches it; * stands for any text.
-        pattern: Option<String>,
-    }
+/// FaultImage delays image pulls or makes them fail.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(transform = rules::of_image)]
+pub struct FaultImage {
+    /// delay is the time by which a pull is delayed, such as 30s; at most 1h.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64), extend("x-kubernetes-validations" = rules::of_delay("1h0m0s")))]
+    pub delay: Option<String>,
+    /// failing makes the pull fail after the delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing: Option<bool>,
+    /// pattern limits the fault to images whose name in the container matches it; * stands for any text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512), extend("x-kubernetes-validations" = rules::of_pattern()))]
+    pub pattern: Option<String>,
 }
 
 impl FaultTarget {

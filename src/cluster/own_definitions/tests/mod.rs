@@ -1,0 +1,283 @@
+//! Podium's own kinds as users see them: messages, columns, and objects of earlier versions.
+
+mod faults;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::{HeaderMap, Request};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::bootstrap::bootstrap;
+use crate::client::in_process;
+use api::{ApiConfig, DeleteOptions, WriteOptions};
+use apiserver::{Credentials, Server, ServerConfig};
+use base::clock::Clock;
+use extension::cluster_snapshot::{ClusterRestore, ClusterSnapshot, RestorePhase};
+use extension::fault::Fault;
+use extension::node_fence::{FencePhase, NodeFence, NodeFenceSpec};
+use object::{Kind, Object, TypedKind};
+use store::Store;
+
+fn api() -> Api {
+    let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+    let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+    apply(&api).unwrap();
+    api
+}
+
+fn object(kind: Kind, mut fields: Value) -> Object {
+    fields["apiVersion"] = json!("podium.dev/v1alpha1");
+    fields["metadata"] = json!({"name": "n"});
+    Object::from_value(kind, fields).unwrap()
+}
+
+fn fence(spec: &Value) -> Object {
+    object(NodeFence::kind(), json!({"spec": spec}))
+}
+
+#[test]
+fn fences_say_why_and_no_more_safe_5() {
+    let api = api();
+    let create = |spec: &Value| {
+        let created = api.create(fence(spec), &WriteOptions::default());
+        created.map_err(|error| error.to_string())
+    };
+    let error = create(&json!({"reason": "x".repeat(1025)})).unwrap_err();
+    assert!(error.contains("spec.reason: Too long: may not be more than 1024 bytes"), "{error}");
+    create(&json!({})).unwrap();
+    let key = Key::new("", "n");
+    api.delete(NodeFence::kind(), &key, &DeleteOptions::default()).unwrap();
+    create(&json!({"reason": "it hangs"})).unwrap();
+    let changed = api.modify::<NodeFence>(&key, |fence| {
+        fence.spec.reason = Some("another".into());
+        Ok(())
+    });
+    assert_eq!(
+        changed.unwrap_err().to_string(),
+        "NodeFence.podium.dev \"n\" is invalid: spec: Forbidden: field is immutable"
+    );
+}
+
+#[test]
+fn restores_name_a_snapshot_safe_8() {
+    let api = api();
+    let create = |kind: Kind, spec: &Value| {
+        let value = json!({"apiVersion": "podium.dev/v1alpha1", "metadata": {"name": "r"}, "spec": spec});
+        let created = api.create(Object::from_value(kind, value).unwrap(), &WriteOptions::default());
+        created.map_err(|error| error.to_string())
+    };
+    let (snapshot, restore) = (ClusterSnapshot::kind(), ClusterRestore::kind());
+    for (spec, error) in [
+        (json!({}), "spec.snapshot: Required value"),
+        (
+            json!({"snapshot": "a", "gracePeriodSeconds": 86401}),
+            "spec.gracePeriodSeconds: Invalid value: 86401: must be between 0 and 86400, inclusive",
+        ),
+        (
+            json!({"snapshot": "a", "gracePeriodSeconds": -1}),
+            "spec.gracePeriodSeconds: Invalid value: -1: must be between 0 and 86400, inclusive",
+        ),
+    ] {
+        let refused = create(restore, &spec).unwrap_err();
+        assert!(refused.contains(error), "{spec}: {refused}");
+    }
+    let error = create(restore, &json!({"snapshot": "A"})).unwrap_err();
+    assert!(error.contains("spec.snapshot: Invalid value: \"A\": a lowercase RFC 1123 subdomain"), "{error}");
+    create(restore, &json!({"snapshot": "before-lunch", "claims": true, "gracePeriodSeconds": 0})).unwrap();
+    create(snapshot, &json!({"claims": true})).unwrap();
+    let key = Key::new("", "r");
+    let changed = api.modify::<ClusterSnapshot>(&key, |snapshot| {
+        snapshot.spec.claims = None;
+        Ok(())
+    });
+    assert!(changed.unwrap_err().to_string().ends_with("spec: Forbidden: field is immutable"));
+    let changed = api.modify::<ClusterRestore>(&key, |restore| {
+        restore.spec.snapshot = "b".into();
+        Ok(())
+    });
+    assert!(changed.unwrap_err().to_string().ends_with("spec: Forbidden: field is immutable"));
+}
+
+#[test]
+fn a_status_is_written_apart_from_the_spec_safe_5() {
+    let api = api();
+    let created = api.create_as(NodeFence::new("n", NodeFenceSpec::default())).unwrap();
+    assert_eq!(created.metadata.generation, Some(1));
+    let written = api.modify_status::<NodeFence>(&created.key(), |fence| {
+        fence.status.get_or_insert_default().phase = FencePhase::Killing;
+        Ok(())
+    });
+    let written = written.unwrap();
+    assert_eq!(written.phase(), FencePhase::Killing);
+    assert_eq!(written.metadata.generation, Some(1));
+    assert_eq!(api.list_as::<NodeFence>(None).len(), 1);
+}
+
+#[test]
+fn a_second_start_changes_no_definition_of_ours_api_14() {
+    let api = api();
+    let before = api.revision();
+    apply(&api).unwrap();
+    assert_eq!(api.revision(), before);
+    let key = Key::new("", "nodefences.podium.dev");
+    api.modify::<CustomResourceDefinition>(&key, |definition| {
+        definition.spec.versions[0].additional_printer_columns = None;
+        Ok(())
+    })
+    .unwrap();
+    apply(&api).unwrap();
+    let definition = api.get_as::<CustomResourceDefinition>(&key).unwrap();
+    assert_eq!(definition.spec.versions[0].additional_printer_columns.as_ref().map(Vec::len), Some(4));
+}
+
+/// Returns the cells of the only object of a kind as kubectl prints them.
+async fn cells(client: &kube::Client, plural: &str) -> String {
+    let request = Request::get(format!("/apis/podium.dev/v1alpha1/{plural}"))
+        .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+        .body(Vec::new())
+        .unwrap();
+    let table: Value = client.request(request).await.unwrap();
+    let cells = table["rows"][0]["cells"].as_array().unwrap().iter();
+    let text = |cell: &Value| match cell {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    cells.map(text).collect::<Vec<_>>().join("|")
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_kind_of_ours_has_a_cell_a_column_api_6() {
+    let api = api();
+    let stopping = CancellationToken::new();
+    let server = Server::new(api.clone(), Credentials::new(""), stopping.clone(), ServerConfig::default());
+    let client = in_process(server, HeaderMap::new());
+    let condition = |type_: &str| {
+        json!([{"type": type_, "status": "True", "reason": "Done", "message": "m",
+            "lastTransitionTime": "2026-11-21T00:00:00Z"}])
+    };
+    let (snapshot, restore) = (ClusterSnapshot::kind(), ClusterRestore::kind());
+    let (fault, node) = (Fault::kind(), NodeFence::kind());
+    for (kind, spec, status, expected) in [
+        (snapshot, json!({}), None, "n|Unknown||||30m|"),
+        (
+            snapshot,
+            json!({"claims": true}),
+            Some(json!({"objects": 3, "bytes": 900, "conditions": condition("Ready")})),
+            "n|True|3|900||30m|m",
+        ),
+        (restore, json!({"snapshot": "s"}), None, "n|s|Pending||30m|"),
+        (
+            restore,
+            json!({"snapshot": "s"}),
+            Some(json!({"phase": "Completed", "before": "b", "conditions": condition("Complete")})),
+            "n|s|Completed|b|30m|m",
+        ),
+        (
+            fault,
+            json!({"type": "Loss", "from": {"node": "a"}, "loss": {"perMille": 5}, "duration": "30s"}),
+            Some(json!({"from": "node/a", "to": "<all>", "active": "False (Expired)", "duration": "30s",
+                "meets": "node a and all other addresses"})),
+            "n|Loss|node/a|<all>|False (Expired)|30s|30m|node a and all other addresses",
+        ),
+        (
+            fault,
+            json!({"type": "Partition", "from": {"pod": "a", "namespace": "b"}, "to": {"cidr": "10.0.0.0/8"}}),
+            None,
+            "n|Partition|||Unknown||30m|",
+        ),
+        (node, json!({}), None, "n|Pending||30m|"),
+        (
+            node,
+            json!({"reason": "it hangs"}),
+            Some(json!({"phase": "Fenced", "conditions": condition("Fenced")})),
+            "n|Fenced|it hangs|30m|m",
+        ),
+    ] {
+        let plural = kind.info().plural;
+        api.create(object(kind, json!({"spec": spec})), &WriteOptions::default()).unwrap();
+        if let Some(status) = status {
+            let patch = json!({"status": status}).to_string().into_bytes();
+            let request = Request::patch(format!("/apis/podium.dev/v1alpha1/{plural}/n/status"))
+                .header("content-type", "application/merge-patch+json")
+                .body(patch)
+                .unwrap();
+            client.request::<Value>(request).await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_mins(30)).await;
+        assert_eq!(cells(&client, plural).await, expected, "{kind}");
+        api.delete(kind, &Key::new("", "n"), &DeleteOptions::default()).unwrap();
+    }
+    stopping.cancel();
+}
+
+/// The status that a definition fills in is the API's: the user who created the object does not manage it.
+#[test]
+fn a_default_status_has_no_manager_api_13() {
+    let api = api();
+    let options = WriteOptions { field_manager: Some("kubectl".into()), ..WriteOptions::default() };
+    let stored = api.create(fence(&json!({"reason": "it hangs"})), &options).unwrap();
+    let managers = stored.managed_fields().to_value().to_string();
+    assert!(managers.contains("f:reason") && !managers.contains("f:status"), "{managers}");
+}
+
+/// Versions of Podium in which the kinds were built in wrote the same records (`store::archive` compares the keys).
+#[test]
+fn objects_from_before_the_definitions_are_served_safe_8() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    let condition = |type_: &str| {
+        json!([{"type": type_, "status": "True", "reason": "Done", "message": "m",
+            "lastTransitionTime": "2026-11-21T00:00:00Z"}])
+    };
+    {
+        let store = Store::open(&state).unwrap();
+        for (kind, fields) in [
+            (
+                NodeFence::kind(),
+                json!({"spec": {"reason": "it hangs"}, "status": {"phase": "Fenced",
+                    "startedAt": "2026-11-21T00:00:00Z", "fencedAt": "2026-11-21T00:00:01Z",
+                    "conditions": condition("Fenced")}}),
+            ),
+            (
+                ClusterSnapshot::kind(),
+                json!({"spec": {"claims": true}, "status": {"takenAt": "2026-11-21T00:00:00Z", "revision": 7,
+                    "objects": 3, "bytes": 900, "claims": 1, "conditions": condition("Ready")}}),
+            ),
+            (
+                ClusterRestore::kind(),
+                json!({"spec": {"snapshot": "n"}, "status": {"phase": "Completed", "before": "before-n"}}),
+            ),
+            (
+                Fault::kind(),
+                json!({"spec": {"type": "Partition", "from": {"node": "a"}, "direction": "Both"}, "status": {
+                    "observedGeneration": 1, "startedAt": "2026-11-21T00:00:00Z", "meets": "node a",
+                    "conditions": condition("Active")}}),
+            ),
+        ] {
+            store.create(object(kind, fields)).unwrap();
+        }
+        store.close();
+    }
+    let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+    let api = Api::new(Store::open(&state).unwrap(), clock, ApiConfig::default());
+    let listening = SocketAddr::from(([127, 0, 0, 1], 6443));
+    bootstrap(&api, listening, [127, 32, 0, 1].into()).unwrap();
+    let key = Key::new("", "n");
+    let fence = api.get_as::<NodeFence>(&key).unwrap();
+    assert_eq!((fence.phase(), fence.spec.reason.as_deref()), (FencePhase::Fenced, Some("it hangs")));
+    let snapshot = api.get_as::<ClusterSnapshot>(&key).unwrap();
+    assert_eq!((snapshot.has_claims(), snapshot.status.as_ref().unwrap().bytes), (true, Some(900)));
+    assert_eq!(api.get_as::<ClusterRestore>(&key).unwrap().phase(), RestorePhase::Completed);
+    let fault = api.get_as::<Fault>(&key).unwrap();
+    assert_eq!((fault.first_side_text().as_str(), fault.spec.direction.as_deref()), ("node/a", Some("Both")));
+    let changed = api.modify::<NodeFence>(&key, |fence| {
+        fence.metadata.labels = Some([("a".into(), "b".into())].into());
+        Ok(())
+    });
+    assert_eq!(changed.unwrap().phase(), FencePhase::Fenced);
+}
