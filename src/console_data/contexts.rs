@@ -4,11 +4,12 @@
 //! switches to it, so that a cluster that does not answer is reported and the present one stays open.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
 use kube::Client;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use serde::{Deserialize, Serialize};
 
 use super::action::{error_text, silence_text};
@@ -107,7 +108,13 @@ pub fn server_address(path: Option<&Path>, context: &str) -> Option<String> {
 fn kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, String> {
     match path {
         Some(path) => Kubeconfig::read_from(path).map_err(|error| format!("{}: {error}", path.display())),
-        None => Kubeconfig::read().map_err(|error| format!("cannot read the kubeconfig: {error}")),
+        None => match Kubeconfig::read() {
+            // As for kubectl, no file is a file without contexts.
+            Err(KubeconfigError::ReadConfig(error, _)) if error.kind() == ErrorKind::NotFound => {
+                Ok(Kubeconfig::default())
+            }
+            read => read.map_err(|error| format!("cannot read the kubeconfig: {error}")),
+        },
     }
 }
 

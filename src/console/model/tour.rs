@@ -16,13 +16,18 @@ impl Model {
             ["stop"] => Ok(vec![Effect::Tour(TourCommand::Stop)]),
             [] if self.shared.read_only => Err("read-only: the tour changes the cluster".into()),
             [] => {
-                let mut effects = vec![Effect::Tour(TourCommand::Toggle)];
+                let mut effects = Vec::new();
                 let stores = &self.shared.stores;
-                // The sample, if missing, is offered when the tour starts or resumes, not when it is suspended.
-                let begins =
-                    self.tour.as_ref().is_none_or(|tour| tour.suspended || tour.step == TourStep::Over);
-                let missing = stores.deployments().synced() && subject(stores, &self.shared.scope).is_none();
-                if begins && missing {
+                let is_missing =
+                    stores.deployments().synced() && subject(stores, &self.shared.scope).is_none();
+                let running = self.tour.as_ref().filter(|tour| !tour.suspended);
+                let needs_sample = running.is_some_and(|tour| tour.step == TourStep::Sample) && is_missing;
+                // A tour that waits for the sample offers it again instead of pausing.
+                if !needs_sample {
+                    effects.push(Effect::Tour(TourCommand::Toggle));
+                }
+                let begins = running.is_none_or(|tour| tour.step == TourStep::Over);
+                if needs_sample || begins && is_missing {
                     let namespace = match &self.shared.scope {
                         Scope::One(name) => name.as_str(),
                         Scope::All => "default",

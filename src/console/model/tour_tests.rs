@@ -275,6 +275,9 @@ fn the_tour_says_what_is_missing_and_offers_it_con_20() {
     ];
     let kinds = kinds.map(|(plural, kind, group)| known(plural, kind, group)).to_vec();
     shop.stage.model.update(Message::Catalogue(Catalogue::of(kinds)), shop.stage.now);
+    // After a refusal, the command offers it again.
+    shop.stage.press(": \"tour\" enter esc");
+    assert_eq!(shop.step(), "· The sample");
     shop.stage.press(": \"tour\" enter");
     let screen = shop.stage.screen();
     for expected in [

@@ -116,8 +116,7 @@ fn draw_error(error: &str, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) 
     let height = (lines.len() as u16 + 2).min(body.height.saturating_sub(1));
     let place =
         Rect { x: body.x + 1, y: body.bottom().saturating_sub(height + 1).max(body.y), width, height };
-    let lines: Vec<Line<'_>> =
-        lines.into_iter().map(|line| Line::styled(format!(" {line}"), theme.prompt.error)).collect();
+    let lines: Vec<Line<'_>> = lines.into_iter().map(|line| Line::styled(line, theme.prompt.error)).collect();
     frame.render_widget(Clear, place);
     frame.render_widget(Paragraph::new(lines).block(theme.block("").style(theme.dialog.text)), place);
 }

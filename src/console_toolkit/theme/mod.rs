@@ -273,6 +273,7 @@ impl Theme {
             self.table.mark = self.table.mark.add_modifier(Modifier::BOLD);
             self.table.flash = self.table.flash.add_modifier(Modifier::BOLD);
             self.log.found = self.log.found.add_modifier(Modifier::REVERSED);
+            self.prompt.suggestion = self.prompt.suggestion.add_modifier(Modifier::DIM);
         }
         self
     }
