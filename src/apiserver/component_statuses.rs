@@ -96,5 +96,5 @@ fn partial(version: MetaVersion, status: &Value) -> Value {
 fn status_table(version: MetaVersion, all: &[Value]) -> Value {
     let row = |status: &Value| json!({"cells": [status["metadata"]["name"], "Healthy", "ok", ""], "object": partial(version, status)});
     let columns = ["Name", "Status", "Message", "Error"].map(|name| (name, "string"));
-    table::of_rows(version, &columns, all.iter().map(row).collect())
+    table::of_rows(version, &columns, &all.iter().map(row).collect::<Vec<_>>())
 }

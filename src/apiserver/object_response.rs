@@ -79,7 +79,7 @@ pub(super) fn respond_with_scale(
                 [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string")];
             let row =
                 json!({"cells": [scale.metadata.name, desired, available, age], "object": partial(version)});
-            Responder::json(StatusCode::OK, &table::of_rows(version, &columns, vec![row]))
+            Responder::json(StatusCode::OK, &table::of_rows(version, &columns, &[row]))
         }
     }
 }

@@ -134,19 +134,18 @@ mod tests {
 
     custom_kind!(Gadget, "custom.test", "v1", "gadgets", "Gadget", Cluster);
 
-    fn gadget(size: Value) -> Object {
-        let value =
-            json!({"apiVersion": "custom.test/v1", "metadata": {"name": "g"}, "size": size, "other": 1});
+    fn gadget(size: impl Into<Value>) -> Object {
+        let value = json!({"apiVersion": "custom.test/v1", "metadata": {"name": "g"}, "size": size.into(), "other": 1});
         Object::from_value(Gadget::kind(), value).unwrap()
     }
 
     #[test]
     fn a_custom_object_is_read_as_its_type_and_decoded_once_api_7() {
-        let object = gadget(json!(3));
+        let object = gadget(3);
         let first: &Gadget = object.get().unwrap();
         assert_eq!((first.size, first.metadata.name.as_deref()), (3, Some("g")));
         assert!(std::ptr::eq(first, object.get::<Gadget>().unwrap()));
-        assert!(gadget(json!("large")).get::<Gadget>().is_none());
+        assert!(gadget("large").get::<Gadget>().is_none());
         assert!(Object::new(k8s_openapi::api::core::v1::Pod::default()).get::<Gadget>().is_none());
         let again = Object::new(first.clone());
         assert_eq!((again.kind(), again.get::<Gadget>()), (Gadget::kind(), Some(first)));
@@ -154,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_change_of_the_typed_value_changes_the_object_api_7() {
-        let mut object = gadget(json!(3));
+        let mut object = gadget(3);
         let before = object.clone();
         assert_eq!(object.change(|gadget: &mut Gadget| gadget.size), Some(3));
         assert_eq!(object, before, "fields without a type stay if nothing changes");

@@ -135,7 +135,7 @@ impl<'a> Table<'a> {
 }
 
 /// Returns a table of objects that are not stored. The columns have names and types; the first one is the object's name.
-pub(super) fn of_rows(version: MetaVersion, columns: &[(&str, &str)], rows: Vec<Value>) -> Value {
+pub(super) fn of_rows(version: MetaVersion, columns: &[(&str, &str)], rows: &[Value]) -> Value {
     let column = |(n, (name, type_)): (usize, &(&str, &str))| {
         let format = if n == 0 { "name" } else { "" };
         json!({"name": name, "type": type_, "format": format, "description": "", "priority": 0})
