@@ -1,7 +1,6 @@
 //! Protobuf responses over HTTP (API-19).
 
 use bytes::Bytes;
-use http::header::ACCEPT;
 use http_body_util::BodyExt;
 
 use super::*;
@@ -11,13 +10,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// Content type, status and body of a response.
 async fn fetch(client: &Client, path: &str, accept: &str) -> (String, u16, Bytes) {
-    let request = Request::builder()
-        .uri(path)
-        .header(AUTHORIZATION, format!("Bearer {TOKEN}"))
-        .header(ACCEPT, accept)
-        .body(Body::empty())
-        .unwrap();
-    let response = client.server.handle(request).await;
+    let response = client.get_as(path, accept).await;
     let content_type = response.headers()[CONTENT_TYPE].to_str().unwrap().to_string();
     let (status, mut body) = (response.status().as_u16(), response.into_body());
     // The first chunk of a watch is enough.

@@ -19,6 +19,7 @@ mod zero_values;
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::response::Response;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, WARNING};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -88,16 +89,21 @@ impl Client {
         TestResponse { code, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null), warnings }
     }
 
-    /// Returns the bytes of a response in the form that a client accepts.
-    async fn read(&self, path: &str, accept: &str) -> Vec<u8> {
+    /// Reads in the form that a client accepts.
+    async fn get_as(&self, path: &str, accept: &str) -> Response {
         let request = Request::builder()
             .uri(path)
             .header(AUTHORIZATION, format!("Bearer {TOKEN}"))
             .header(ACCEPT, accept)
             .body(Body::empty())
             .unwrap();
-        let body = self.server.handle(request).await.into_body();
-        body.collect().await.unwrap().to_bytes().into()
+        self.server.handle(request).await
+    }
+
+    /// Returns the only document of a response.
+    async fn document(&self, path: &str, accept: &str) -> Value {
+        let body = self.get_as(path, accept).await.into_body();
+        serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap()
     }
 
     async fn get(&self, path: &str) -> TestResponse {
@@ -318,8 +324,7 @@ async fn a_scale_is_shown_as_a_table_api_6() {
     workload["spec"]["replicas"] = json!(3);
     assert_eq!(client.post(DEPLOYMENTS, &workload).await.code, 201);
     let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
-    let table = client.read(&format!("{DEPLOYMENTS}/web/scale"), accept).await;
-    let table: Value = serde_json::from_slice(&table).unwrap();
+    let table = client.document(&format!("{DEPLOYMENTS}/web/scale"), accept).await;
     let columns: Vec<&Value> =
         table["columnDefinitions"].as_array().unwrap().iter().map(|column| &column["name"]).collect();
     assert_eq!(columns, ["Name", "Desired", "Available", "Age"]);
@@ -363,7 +368,7 @@ async fn an_object_that_leaves_a_selection_is_shown_as_it_was_api_4() {
     let moved = client.put(&format!("{MAPS}/a"), &map("2")).await;
     let watch =
         format!("{MAPS}?watch=true&labelSelector=shard%3D1&timeoutSeconds=1&resourceVersion={revision}");
-    let event: Value = serde_json::from_slice(&client.read(&watch, "application/json").await).unwrap();
+    let event = client.document(&watch, "application/json").await;
     assert_eq!(event["type"], "DELETED");
     assert_eq!(event["object"]["metadata"]["labels"]["shard"], "1");
     assert_eq!(event["object"]["metadata"]["resourceVersion"], moved.body["metadata"]["resourceVersion"]);
