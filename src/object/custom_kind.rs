@@ -1,7 +1,7 @@
 //! Rust types of custom resources.
 //!
 //! A program that has a Rust type for a custom resource implements [`CustomKind`] for it
-//! ([`custom_kind`](crate::custom_kind)) and reads such objects like those of built-in kinds. The typed value is decoded
+//! ([`custom_kind`](crate::custom_kind!)) and reads such objects like those of built-in kinds. The typed value is decoded
 //! at its first use and shared by all holders of the object, since caches and the store share one object per revision.
 
 use std::fmt;
@@ -16,7 +16,7 @@ use super::encode::Encoder;
 use super::part;
 use super::{Body, Kind, TypedKind};
 
-/// The Rust type of a custom resource in its storage version. [`custom_kind`](crate::custom_kind) implements the trait
+/// The Rust type of a custom resource in its storage version. [`custom_kind`](crate::custom_kind!) implements the trait
 /// for a type that is derived with `kube::CustomResource`. There may be one such type for each kind.
 pub trait CustomKind:
     Clone + fmt::Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
