@@ -1,5 +1,5 @@
-//! What the console knows of clusters: its copy of them, which discovery and watches fill, the changes made from it, and
-//! what the user configured and left unsaved.
+//! The console's knowledge of clusters: its copy of them, which discovery and watches fill, the changes made from it, and
+//! the settings and unsaved work of the user.
 //!
 //! Reading comes through [`feed`] and [`past`], as a [`message::Message`]. An [`action::Action`] is a change of the
 //! cluster as data; nothing here decides to make one.

@@ -1,4 +1,4 @@
-//! What the console does: the effects that an update may request, the dialogs that ask first, and the operations.
+//! The effects that an update of the console may request, the dialogs that ask first, and the operations.
 //!
 //! An update returns [`effect::Effect`]s and never waits; [`effect::Runner`] runs their tasks, which send messages back.
 //!

@@ -12,9 +12,9 @@ use console_toolkit::command::KeyContext;
 /// The phase in which the screen panics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PanicPoint {
-    /// When it is drawn.
+    /// The screen panics while it is drawn.
     Drawing,
-    /// When it gets a message.
+    /// The screen panics while it gets a message.
     Updating,
 }
 

@@ -36,7 +36,7 @@ pub struct Entry {
     pub at: Timestamp,
     /// The action and its result.
     pub outcome: Outcome,
-    /// Whether the change is in effect or undone.
+    /// The change is in effect, or undone.
     pub undo_state: UndoState,
     /// The entry is from an earlier run.
     pub earlier: bool,
