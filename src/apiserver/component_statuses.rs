@@ -90,7 +90,7 @@ fn status(name: &str) -> Value {
 }
 
 fn partial(version: MetaVersion, status: &Value) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": status["metadata"]})
+    version.partial(&status["metadata"])
 }
 
 fn status_table(version: MetaVersion, all: &[Value]) -> Value {

@@ -1,5 +1,8 @@
 //! Content negotiation: the form and media type of a response.
 
+use serde::Serialize;
+use serde_json::{Value, json};
+
 use super::protobuf::MEDIA_TYPE as PROTOBUF;
 use api::ApiError;
 
@@ -29,6 +32,11 @@ impl MetaVersion {
             Self::V1 => "meta.k8s.io/v1",
             Self::V1Beta1 => "meta.k8s.io/v1beta1",
         }
+    }
+
+    /// Returns an object that consists of metadata.
+    pub(super) fn partial(self, metadata: &impl Serialize) -> Value {
+        json!({"kind": "PartialObjectMetadata", "apiVersion": self.api_version(), "metadata": metadata})
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Server;
 use super::durability::ShownRevision;
-use super::negotiate::{MediaType, MetaVersion, Representation};
+use super::negotiate::{MediaType, Representation};
 use super::representation::encode_one;
 use super::respond::Responder;
 use super::response_format::ResponseFormat;
@@ -66,10 +66,11 @@ pub(super) fn respond_with_scale(
     server: &Server,
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    let partial = |version: MetaVersion| json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": scale.metadata});
     match format.form() {
         Representation::Object => Responder::json(StatusCode::OK, scale),
-        Representation::Metadata(version) => Responder::json(StatusCode::OK, &partial(version)),
+        Representation::Metadata(version) => {
+            Responder::json(StatusCode::OK, &version.partial(&scale.metadata))
+        }
         Representation::Table(version) => {
             let now = server.api().server_clock().now();
             let desired = scale.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
@@ -77,8 +78,7 @@ pub(super) fn respond_with_scale(
             let age = human_age_of(scale.metadata.creation_timestamp.as_ref(), now);
             let columns =
                 [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string")];
-            let row =
-                json!({"cells": [scale.metadata.name, desired, available, age], "object": partial(version)});
+            let row = json!({"cells": [scale.metadata.name, desired, available, age], "object": version.partial(&scale.metadata)});
             Responder::json(StatusCode::OK, &table::of_rows(version, &columns, &[row]))
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::negotiate::{MediaType, MediaTypeOptions, MetaVersion, Representation};
 use super::protobuf;
@@ -61,5 +61,5 @@ pub(super) fn message(
 
 /// Returns an object's metadata as an object of its own.
 pub(super) fn partial(version: MetaVersion, object: &Object) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": object.client_metadata()})
+    version.partial(&object.client_metadata())
 }

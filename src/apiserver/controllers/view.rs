@@ -71,7 +71,7 @@ impl ControllerView {
     }
 
     pub(super) fn partial(&self, version: MetaVersion) -> Value {
-        json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": self.metadata()})
+        version.partial(&self.metadata())
     }
 
     pub(super) fn object(&self) -> Value {
