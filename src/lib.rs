@@ -21,6 +21,7 @@
 //! | [`programs`] | the programs of built-in images, inside this binary (web server, nslookup, pause, entrypoints of others), and pid 1 of pods | object, base |
 //! | [`fabric`] | the pods' network: namespaces, links, routes and nftables through netlink, and the process inside that hands out sockets; knows no Kubernetes | base |
 //! | [`host`] | the node host: the process that runs a node's containers, its protocol and journal; knows no Kubernetes API | programs, fabric, base |
+//! | [`images`] | images: names and what they resolve to, the store of their layers, registries; knows no Kubernetes API | host, base |
 //! | [`apimachinery`] | what knows no store: schemas of all types, validation and defaults of parts that kinds share, patches, CEL, certificates, errors | object, base |
 //! | [`kinds`] | the strategies of all kinds, one file each: defaults, validation, columns, selectable fields, usage of quotas; the rules of custom resources | apimachinery, object, base |
 //! | [`api`] | the handle through which all writes go: admission, authorization, the order of the steps of a write, deletion, subresources, conversion | kinds, apimachinery, store, object, base |
@@ -37,16 +38,16 @@
 //! | [`ingress`], [`gateway`] | the controllers of Ingresses and of the Gateway API | reverse_proxy, reconcile, api, object, base |
 //! | [`why`] | explains why a connection fails, from objects and the results of probes; does no I/O | dns, services, network_policy, egress, object, base |
 //! | [`network`] | the network inside a fabric: the kernel's rules for services, policies, egress and faults | services, network_policy, egress, operators, reconcile, api, fabric, extension, object, base |
-//! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, kinds, host, fabric, object, base |
+//! | [`kubelet`] | a node's actor; the host's only client | reconcile, api, kinds, images, host, fabric, object, base |
 //! | [`console_toolkit`] | text, keys, the table of commands, themes and widgets; knows no cluster | object, manifest, base |
 //! | [`console_data`] | what the console knows: the cluster as reported by discovery and watches, the rows of tables, the journal, the past, the user's files; and the messages that bring it | console_toolkit, extension, object, manifest, base |
 //! | [`console_operations`] | what the console does: effects, dialogs, operations on objects, drains, copies, terminals in containers | console_data, console_toolkit, extension, object, base |
 //! | [`console_screens`] | one module for each screen | console_operations, console_data, console_toolkit, extension, object, manifest, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | console_screens, console_operations, console_data, console_toolkit, extension, object, manifest, base |
-//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, operators, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, extension, object, base |
+//! | [`cluster`] | composition root: starts, wires and stops everything; applies manifests over its API | kubelet, images, network, gateway, ingress, reverse_proxy, dns, services, egress, scheduler, operators, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, extension, object, base |
 //! | [`testing`] | a cluster for the tests of crates that depend on this one | all |
 //! | [`cli`] | flags, commands, exit codes | all |
-//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, network, dns, services, scheduler, operators, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, extension, object, base |
+//! | `lab` | `podium-lab`: simulator, torture, benchmarks, trials of controllers and fuzz targets; users do not run it | cluster, kubelet, images, network, dns, services, scheduler, operators, controllers, reconcile, apiserver, api, kinds, apimachinery, store, manifest, host, fabric, extension, object, base |
 //!
 //! Each layer is a crate of its own, so that the compiler enforces the table and a change to a layer builds only that
 //! layer's tests. Only [`testing`] and [`cli`] belong to the program's own crate.
@@ -124,9 +125,9 @@
 
 pub use {
     api, apimachinery, apiserver, base, cluster, console, console_data, console_operations, console_screens,
-    console_toolkit, controllers, dns, egress, extension, fabric, gateway, host, ingress, kinds, kubelet,
-    manifest, network, network_policy, object, operators, programs, reconcile, reverse_proxy, scheduler,
-    services, store, why,
+    console_toolkit, controllers, dns, egress, extension, fabric, gateway, host, images, ingress, kinds,
+    kubelet, manifest, network, network_policy, object, operators, programs, reconcile, reverse_proxy,
+    scheduler, services, store, why,
 };
 
 pub mod cli;

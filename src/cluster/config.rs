@@ -11,7 +11,7 @@ use super::ipv6::Ipv6Config;
 use super::node_settings::{NodeCounts, NodeSettings};
 use base::did_you_mean::nearest;
 use egress::HostPorts;
-use kubelet::images::ImageEntry;
+use images::ImageEntry;
 use kubelet::pressure::EvictionConfig;
 use kubelet::runtime::hollow::HollowConfig;
 use object::ClusterDomain;

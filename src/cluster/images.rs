@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::config::ConfigFile;
 use super::error::StartError;
-use kubelet::images::{Catalogue, ImageEntry, ImageStore, UserImageSource, UserImages};
+use images::{Catalogue, ImageEntry, ImageStore, UserImageSource, UserImages};
 use manifest::Document;
 
 /// The maximum size of a catalogue file.

@@ -11,7 +11,6 @@ pub(crate) mod environment;
 pub(crate) mod eviction;
 mod faults;
 mod hooks;
-pub mod images;
 mod ips;
 mod logs;
 mod mirror_pod;

@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::cli::flags::InstanceArgs;
 use crate::cli::output::{eprint_line, print_line, printable};
 use cluster::{ConfigFile, image_catalogue};
-use kubelet::images::{CatalogueImage, ImageOrigin};
+use images::{CatalogueImage, ImageOrigin};
 
 const HEADERS: [&str; 6] = ["REPOSITORY", "TAG", "SOURCE", "IMAGE ID", "SIZE", "PROGRAM"];
 /// The maximum width of a cell; longer ones are cut, because an image's program may be a whole script.

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::cli::flags::InstanceArgs;
 use crate::cli::output::{self, print_line};
-use kubelet::images::ImageStore;
-use kubelet::images::store::{Input, LoadOptions};
+use images::ImageStore;
+use images::store::{Input, LoadOptions};
 
 /// The archive to load.
 #[derive(Debug, clap::Args)]

@@ -15,7 +15,7 @@ use super::flags::InstanceArgs;
 use super::output::print_line;
 use cluster::default_data_dir;
 use host::containers_with_root;
-use kubelet::images::ImageStore;
+use images::ImageStore;
 
 /// The commands for images.
 #[derive(Debug, Subcommand)]
@@ -60,7 +60,7 @@ fn data_dir(instance: &InstanceArgs) -> Result<PathBuf> {
 fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
     let data_dir = data_dir(instance)?;
     let store = ImageStore::of(&data_dir);
-    let users = |image: &kubelet::images::StoredImage| {
+    let users = |image: &images::StoredImage| {
         let users = containers_with_root(&data_dir.join("nodes"), &store.root_of(&image.id));
         (!users.is_empty()).then(|| users.join(", "))
     };

@@ -21,7 +21,7 @@ use crate::static_pods;
 use api::{Api, ApiError};
 use base::task::Tasks;
 use extension::node_fence::FencePhase;
-use kubelet::images::Catalogue;
+use images::Catalogue;
 use kubelet::runtime::hollow::{BehaviorFn, ContainerBehavior, HollowRuntime};
 use kubelet::runtime::{ProcessConfig, ProcessRuntime, Runtime, RuntimeError};
 use kubelet::{Kubelet, Kubelets, NodeConfig};

@@ -5,6 +5,7 @@ mod health;
 mod machine_ids;
 mod meter;
 mod object;
+mod present_images;
 mod static_manifest;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,6 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
 use super::faults::NodeDisk;
-use super::images::PresentImages;
 use super::ips::{Ips, NodeIpv6};
 use super::pod_ips::{self, PodIps};
 use super::runtime::{HostFaults, Runtime};
@@ -35,6 +35,7 @@ pub(super) use counts::{Counts, WorkItem};
 use health::Health;
 use meter::Meter;
 pub(super) use object::{heartbeat, report};
+pub(super) use present_images::PresentImages;
 pub use static_manifest::StaticManifest;
 
 use super::admit::AdmittedPods;

@@ -21,7 +21,6 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-pub(crate) use super::images::Image;
 use base::dial::{Dialer, LocalDialer, Transport};
 use base::session::{Session, SessionStreams};
 pub use host::{
@@ -29,6 +28,7 @@ pub use host::{
     HostShares, Memory, MemoryVolume, Mount, PodUid, ResourceLimits, RuntimeError, SandboxRecord,
     SandboxSpec, Security, Usage, UsageByPod,
 };
+pub(crate) use images::Image;
 
 /// An event that the kubelet should handle.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,6 @@ use k8s_openapi::api::core::v1::{Container, FileKeySelector, Pod};
 
 use super::{ActionResult, SyncPod};
 use crate::environment::{self, EnvError, Sources};
-use crate::images::signal_number;
 use crate::observed::{AttemptMemory, CreateError, FailedAttempt, HookState, ImageState, RestartBackOff};
 use crate::oom_score::oom_score_adj;
 use crate::probe::ProbeSet;
@@ -18,6 +17,7 @@ use crate::runtime::{
 use crate::volumes::{self, MountError};
 use crate::{hooks, resize, security, spec};
 use base::clock::saturating_after;
+use images::signal_number;
 use object::quantity::Amount;
 use reconcile::EventType;
 

@@ -21,12 +21,12 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Node as NodeObject, Pod, PodStatus};
 use serde_json::{Value, json};
 
-use super::images::Catalogue;
 use super::runtime::hollow::{HollowConfig, HollowLoad, HollowRuntime};
 use super::runtime::{ContainerId, Runtime};
 use super::*;
 use api::{ApiConfig, DeleteOptions};
 use base::clock::Clock;
+use images::Catalogue;
 use ipnet::Ipv4Net;
 use object::config::Seconds;
 use object::{Key, Kind, SharedObject};

@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
 use base::hex::hex;
-use kubelet::images::ImageStore;
-use kubelet::images::store::{Input, Limits, LoadOptions};
+use images::ImageStore;
+use images::store::{Input, Limits, LoadOptions};
 
 /// Limits so small that inputs exceed them quickly.
 const LIMITS: Limits =

@@ -8,7 +8,7 @@ use ipnet::Ipv4Net;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use podium::kubelet::images::Catalogue;
+use podium::images::Catalogue;
 use podium::kubelet::pressure::EvictionConfig;
 use podium::kubelet::runtime::hollow::{HollowConfig, HollowRuntime};
 use podium::kubelet::{Kubelets, NodeConfig};

@@ -1,5 +1,5 @@
 //! Malicious or damaged image archives, as a user loads them (IMG-3, SEC-2). The contents of layers are tested beside
-//! the code (`kubelet/images/store/tests.rs`) and by the fuzz target.
+//! the code (`images/store/tests.rs`) and by the fuzz target.
 
 use std::path::Path;
 use std::process::Command;

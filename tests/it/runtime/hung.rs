@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use podium::base::optional_file::read_optional_bytes;
 use podium::base::session::SessionStreams;
-use podium::kubelet::images::Catalogue;
+use podium::images::Catalogue;
 use podium::kubelet::runtime::{
     ContainerSpec, HostLife, ProcessConfig, ProcessRuntime, Runtime, RuntimeError,
 };

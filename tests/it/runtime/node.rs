@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use podium::base::optional_file::{read_optional, read_optional_bytes};
-use podium::kubelet::images::Catalogue;
+use podium::images::Catalogue;
 use podium::kubelet::runtime::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, HostLife, HostShares, ProcessConfig,
     ProcessRuntime, ResourceLimits, Runtime, RuntimeEvents, SandboxSpec, Security,

@@ -153,8 +153,8 @@ mod tests {
 
     use super::*;
     use crate::hooks;
-    use crate::images::Catalogue;
     use crate::runtime::hollow::{HollowConfig, HollowRuntime};
+    use images::Catalogue;
 
     fn target() -> Target {
         let catalogue = Arc::new(Catalogue::new(Vec::new(), "CONFIG"));

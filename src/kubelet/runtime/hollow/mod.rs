@@ -24,10 +24,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{ContainerId, ContainerRecord, ContainerSpec, Image, PodUid, RuntimeError};
-use crate::images::{Catalogue, ImageReference, ResolveError};
 use base::hex::hex;
 pub use behavior::{BehaviorFn, ContainerBehavior};
 pub use faults::Faults;
+use images::{Catalogue, ImageReference, ResolveError};
 use object::config::Seconds;
 use state::State;
 

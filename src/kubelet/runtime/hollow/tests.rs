@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{ContainerBehavior, HollowConfig, HollowRuntime};
-use crate::images::Catalogue;
 use crate::runtime::{ContainerSpec, HostShares, Runtime, RuntimeError, RuntimeEvent, SandboxSpec, Security};
 use base::session::SessionStreams;
+use images::Catalogue;
 use object::config::Seconds;
 
 fn runtime(config: HollowConfig) -> HollowRuntime {

@@ -11,7 +11,6 @@ use futures::future::BoxFuture;
 
 use super::dial::HostDialer;
 use super::{ProcessRuntime, host_error};
-use crate::images::StoredImage;
 use crate::runtime::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, Image, Memory, PodUid,
     ResourceLimits, Runtime, RuntimeError, RuntimeEvents, SandboxRecord, SandboxSpec, Usage, UsageByPod,
@@ -20,6 +19,7 @@ use base::dial::{Dialer, LocalDialer, Transport};
 use base::session::{Session, SessionStreams};
 use host::journal;
 use host::protocol::{Purpose, Request, Response};
+use images::StoredImage;
 
 /// The error for a response that violates the protocol.
 fn protocol_error<T>() -> Result<T, RuntimeError> {

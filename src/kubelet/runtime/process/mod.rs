@@ -20,12 +20,12 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::{ContainerSpec, PodUid, RuntimeError};
-use crate::images::{Catalogue, ResolvedImage, password_file};
 use base::optional_file::read_optional;
 use connection::SharedConnection;
 pub use dial::NodeSockets;
 use fabric::LeafSpec;
 use host::protocol::{Launch, Purpose, Request};
+use images::{Catalogue, ResolvedImage, password_file};
 
 /// The fate of a host when its control plane exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

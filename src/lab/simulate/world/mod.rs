@@ -28,7 +28,7 @@ use base::clock::Clock;
 use base::task::Tasks;
 use cluster::{bootstrap, hollow_addresses, hollow_capacity, in_process, start_housekeeping};
 use controllers::{Controllers, Settings};
-use kubelet::images::Catalogue;
+use images::Catalogue;
 use kubelet::pressure::EvictionConfig;
 use kubelet::runtime::hollow::{BehaviorFn, ContainerBehavior, HollowConfig, HollowRuntime};
 use kubelet::{Kubelet, Kubelets, NodeConfig};

@@ -30,35 +30,35 @@ use host::{DEFAULT_PATH, Program, RuntimeError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedImage {
     /// The reference that was resolved.
-    pub(crate) reference: ImageReference,
+    pub reference: ImageReference,
     /// The identity, `sha256:HEX`: changes when the program behind it does.
-    pub(crate) image_id: String,
+    pub image_id: String,
     /// The size of its program on disk.
-    pub(crate) size_bytes: u64,
+    pub size_bytes: u64,
     /// The program and its fixed arguments.
     pub entrypoint: Vec<String>,
     /// The default arguments.
     pub cmd: Vec<String>,
     /// The image's environment.
-    pub(crate) env: Vec<(String, String)>,
+    pub env: Vec<(String, String)>,
     /// The working directory.
-    pub(crate) working_dir: PathBuf,
+    pub working_dir: PathBuf,
     /// `user[:group]` to run as.
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
     /// The stop signal of its main process.
-    pub(crate) stop_signal: i32,
+    pub stop_signal: i32,
     /// Names that its containers call, with the programs behind them.
-    pub(crate) programs: Vec<(String, Program)>,
+    pub programs: Vec<(String, Program)>,
     /// Directories it brings along, private to each container.
-    pub(crate) directories: Vec<PathBuf>,
+    pub directories: Vec<PathBuf>,
     /// Files it brings along, with their content.
-    pub(crate) files: Vec<(PathBuf, String)>,
+    pub files: Vec<(PathBuf, String)>,
     /// The user that its server becomes, which the machine may not have: a name and a home directory.
-    pub(crate) account: Option<(String, PathBuf)>,
+    pub account: Option<(String, PathBuf)>,
     /// Its containers see the machine's files as they are.
-    pub(crate) host_view: bool,
+    pub host_view: bool,
     /// Its own root file system, which containers see instead of the machine's files and never write.
-    pub(crate) root: Option<PathBuf>,
+    pub root: Option<PathBuf>,
 }
 
 /// The reason why a reference does not resolve.
@@ -184,7 +184,7 @@ impl Catalogue {
     }
 
     /// Returns the loaded image behind a reference, unless an entry of the user takes precedence.
-    pub(crate) fn find_loaded(&self, reference: &str) -> Option<StoredImage> {
+    pub fn find_loaded(&self, reference: &str) -> Option<StoredImage> {
         let parsed = ImageReference::parse(reference).ok()?;
         let user = self.user.current();
         let declared = best_match(&candidates(&user.entries, &parsed), &parsed).is_some();
@@ -192,7 +192,7 @@ impl Catalogue {
     }
 
     /// Every loaded image with its names.
-    pub(crate) fn all_loaded(&self) -> Vec<(StoredImage, Vec<String>)> {
+    pub fn all_loaded(&self) -> Vec<(StoredImage, Vec<String>)> {
         self.store.as_ref().map(ImageStore::list).unwrap_or_default()
     }
 

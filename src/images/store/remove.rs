@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::{ImageStore, StoredImage, UNPACKING};
-use crate::images::ImageReference;
+use crate::ImageReference;
 
 /// The reason why an image was not removed.
 #[derive(Debug, thiserror::Error)]

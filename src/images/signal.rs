@@ -1,7 +1,7 @@
 //! Signals by the names images and users give them.
 
 /// The number of `SIGTERM`, `TERM`, `15` or `SIGRTMIN+3`.
-pub(crate) fn signal_number(text: &str) -> Option<i32> {
+pub fn signal_number(text: &str) -> Option<i32> {
     let upper = text.to_ascii_uppercase();
     let name = upper.strip_prefix("SIG").unwrap_or(&upper);
     let number = match name {

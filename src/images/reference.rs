@@ -6,15 +6,15 @@ use std::fmt;
 
 /// A parsed image reference, in its short ("familiar") form: `docker.io/library/` is left out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct ImageReference {
+pub struct ImageReference {
     /// The registry, if another than Docker Hub is named (`registry.k8s.io`, `localhost:5000`).
-    pub(crate) registry: Option<String>,
+    pub registry: Option<String>,
     /// The repository's path without the registry (`nginx`, `curlimages/curl`).
-    pub(crate) repository: String,
+    pub repository: String,
     /// The tag; `latest` without tag and digest.
-    pub(crate) tag: Option<String>,
+    pub tag: Option<String>,
     /// The digest, `sha256:HEX`.
-    pub(crate) digest: Option<String>,
+    pub digest: Option<String>,
 }
 
 /// The reason why a text is not an image reference.
@@ -36,7 +36,7 @@ pub enum InvalidReference {
 
 impl ImageReference {
     /// Reads a reference as the user wrote it.
-    pub(crate) fn parse(text: &str) -> Result<Self, InvalidReference> {
+    pub fn parse(text: &str) -> Result<Self, InvalidReference> {
         let (name_and_tag, digest) = match text.split_once('@') {
             Some((rest, digest)) => (rest, Some(check_digest(digest)?)),
             None => (text, None),
@@ -64,7 +64,7 @@ impl ImageReference {
     }
 
     /// Registry and repository without tag and digest: `nginx`, `registry.k8s.io/pause`.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         match &self.registry {
             Some(registry) => format!("{registry}/{}", self.repository),
             None => self.repository.clone(),
@@ -72,7 +72,7 @@ impl ImageReference {
     }
 
     /// The repository's last component: `curl` of `curlimages/curl`.
-    pub(crate) fn base_name(&self) -> &str {
+    pub fn base_name(&self) -> &str {
         self.repository.rsplit('/').next().unwrap_or(&self.repository)
     }
 }

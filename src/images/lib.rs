@@ -1,31 +1,29 @@
-//! Images: resolves image references on this machine.
+//! Images: what a reference means on this machine.
 //!
 //! Nothing is downloaded. A reference resolves in the [`Catalogue`]: to an entry of the user's, to an image that was
 //! loaded into the [`ImageStore`], to a small server built into this binary, or to a program that the machine already
 //! has. The catalogue only resolves; it never starts anything.
 
 mod accounts;
-pub(crate) mod builtin;
-pub(crate) mod catalogue;
-pub(crate) mod entry;
-mod present;
-pub(crate) mod reference;
+mod builtin;
+mod catalogue;
+mod entry;
+mod reference;
 mod signal;
 pub mod store;
 
-pub(crate) use accounts::password_file;
+pub use accounts::password_file;
 pub use catalogue::{Catalogue, CatalogueImage, ImageOrigin, ResolveError, ResolvedImage};
 pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};
-pub(super) use present::PresentImages;
-pub(crate) use reference::{ImageReference, InvalidReference};
-pub(crate) use signal::signal_number;
+pub use reference::{ImageReference, InvalidReference};
+pub use signal::signal_number;
 pub use store::{ImageStore, StoredImage};
 
 /// An image on this machine: the fields of CRI's `Image` that a kubelet reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// The identity shown as `imageID`.
-    pub(crate) image_id: String,
+    pub image_id: String,
     /// Its size on the machine, in bytes; shown in the Node's `status.images`.
-    pub(crate) size_bytes: u64,
+    pub size_bytes: u64,
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ContainerImage;
 
-use super::{Image, ImageReference};
+use images::{Image, ImageReference};
 
 /// A kubelet's `nodeStatusMaxImages`.
 const MAX_IMAGES: usize = 50;

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use tar::{Builder, EntryType, Header};
 
 use super::*;
-use crate::images::store::formats::digest_of;
-use crate::images::store::load::LoadedImage;
-use crate::images::store::remove::RemoveError;
+use crate::store::formats::digest_of;
+use crate::store::load::LoadedImage;
+use crate::store::remove::RemoveError;
 
 /// The type of a layer's entry.
 enum TestEntry<'a> {

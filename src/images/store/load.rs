@@ -14,7 +14,7 @@ use super::options::{Input, LoadError, LoadOptions};
 use super::platform::Platform;
 use super::unpack::unpack;
 use super::{ImageStore, StoredImage, UNPACKING};
-use crate::images::ImageReference;
+use crate::ImageReference;
 
 /// One loaded image.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -47,11 +47,11 @@ pub struct StoredImage {
     /// The digest of its configuration: `sha256:HEX`.
     pub id: String,
     /// The digest of its manifest, if the archive had one.
-    pub(crate) manifest_digest: Option<String>,
+    pub manifest_digest: Option<String>,
     /// `linux/amd64`.
-    pub(crate) platform: String,
+    pub platform: String,
     /// The size of its files.
-    pub(crate) size_bytes: u64,
+    pub size_bytes: u64,
     /// The process it runs.
     pub(crate) run: RunConfig,
 }

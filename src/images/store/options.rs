@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::images::InvalidReference;
+use crate::InvalidReference;
 
 /// The input of a load.
 pub enum Input {

@@ -9,7 +9,7 @@ const LAST_ID: u32 = 999;
 
 /// Returns the image's password file if it must differ from the machine's. It also names the image's own user, and the
 /// user that the pod runs as, which programs look up by number.
-pub(crate) fn password_file(
+pub fn password_file(
     (name, home): &(String, PathBuf),
     run_as_user: Option<u32>,
     run_as_group: Option<u32>,
