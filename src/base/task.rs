@@ -18,7 +18,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::task::{AbortHandle, JoinError, JoinHandle};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::backoff::BackoffPolicy;
@@ -32,6 +32,12 @@ pub struct Tasks {
     token: CancellationToken,
     gate: Arc<Gate>,
     contained: PanicLog,
+}
+
+/// Cancels its task when it is dropped.
+#[derive(Debug)]
+pub struct TaskGuard {
+    _cancels: DropGuard,
 }
 
 /// Makes the future of a task that is restarted.
@@ -88,6 +94,20 @@ impl Tasks {
     /// Runs `future` until it ends or the group stops, which drops it at its next await.
     pub fn spawn(&self, name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
         self.spawn_boxed(name, Box::pin(future));
+    }
+
+    /// Runs `future` as [`Tasks::spawn`] does; dropping the guard cancels it.
+    pub fn spawn_guarded(
+        &self,
+        name: &'static str,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> TaskGuard {
+        let token = self.token.child_token();
+        let guard = token.clone().drop_guard();
+        self.spawn(name, async move {
+            token.run_until_cancelled(future).await;
+        });
+        TaskGuard { _cancels: guard }
     }
 
     fn spawn_boxed(&self, name: &'static str, future: BoxFuture<'static, ()>) {

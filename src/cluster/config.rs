@@ -12,6 +12,7 @@ use super::node_settings::{NodeCounts, NodeSettings};
 use base::did_you_mean::nearest;
 use egress::HostPorts;
 use images::ImageEntry;
+use images::registry::RegistryConfig;
 use kubelet::pressure::EvictionConfig;
 use kubelet::runtime::hollow::HollowConfig;
 use object::ClusterDomain;
@@ -186,15 +187,6 @@ impl Default for ConfigFile {
             unprivileged_port_start: None,
         }
     }
-}
-
-/// Further repositories that built-in images stand for, besides their own (IMG-2).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct RegistryConfig {
-    /// Repositories without tags (`docker.io/bitnami/nginx`); each means the built-in image whose name has the same
-    /// last component.
-    pub builtin: Vec<String>,
 }
 
 /// The network that pods are in (NET-5).

@@ -14,7 +14,9 @@ use serde_json::Value;
 
 use super::config::ConfigFile;
 use super::error::StartError;
-use images::{Catalogue, ImageEntry, ImageStore, UserImageSource, UserImages};
+use base::clock::Clock;
+use images::registry::DockerConfig;
+use images::{Catalogue, ImageEntry, ImageStore, Puller, UserImageSource, UserImages};
 use manifest::Document;
 
 /// The maximum size of a catalogue file.
@@ -23,22 +25,32 @@ const MAX_BYTES: u64 = 4 << 20;
 /// The end of the error text for a path that is a pipe, a device or a directory.
 const NO_FILE: &str = ": not a file";
 
-/// The catalogue of a cluster; the config file's entries come first.
-pub(super) fn catalogue(config: &ConfigFile, data_dir: &Path) -> Result<Catalogue, StartError> {
-    let (catalogue, problems) = image_catalogue(config, data_dir);
+/// The images of a data directory.
+pub struct Images {
+    /// What names mean.
+    pub catalogue: Catalogue,
+    /// The loaded and pulled images.
+    pub store: Arc<ImageStore>,
+    /// Pulls more of them.
+    pub puller: Puller,
+}
+
+/// The images of a cluster.
+pub(super) fn images(config: &ConfigFile, data_dir: &Path) -> Result<Images, StartError> {
+    let (images, problems) = open_images(config, data_dir);
     // A path that is not a regular file has no content that the user could correct, so it does not prevent the start.
     let (passed, wrong): (Vec<_>, Vec<_>) = problems.into_iter().partition(|what| what.ends_with(NO_FILE));
     for what in passed {
         tracing::warn!("image catalogue: {what}");
     }
     match wrong.first() {
-        None => Ok(catalogue),
+        None => Ok(images),
         Some(problem) => Err(StartError::Image { reason: problem.clone() }),
     }
 }
 
-/// The catalogue of a data directory, and the errors of its files and of the config file's entries.
-pub fn image_catalogue(config: &ConfigFile, data_dir: &Path) -> (Catalogue, Vec<String>) {
+/// The images of a data directory, and the errors of its files and of the config file's entries.
+pub fn open_images(config: &ConfigFile, data_dir: &Path) -> (Images, Vec<String>) {
     let directory = data_dir.join("images");
     let pattern = directory.join("*.yaml").display().to_string();
     let faults = config.images.iter().flat_map(|entry| {
@@ -48,11 +60,16 @@ pub fn image_catalogue(config: &ConfigFile, data_dir: &Path) -> (Catalogue, Vec<
     let mut problems: Vec<String> = faults.collect();
     let files = Files { configured: config.images.clone(), directory, read: Mutex::new(None) };
     problems.extend(files.current().problems.iter().cloned());
-    let catalogue = Catalogue::live(Box::new(files), Some(ImageStore::of(data_dir)), pattern);
-    let (catalogue, refused) = catalogue.with_builtin(&config.registry.builtin);
+    let store = Arc::new(ImageStore::of(data_dir));
+    let catalogue = Catalogue::live(Box::new(files), Some(store.clone()), pattern);
+    let faults = config.registry.faults().into_iter();
+    problems.extend(faults.map(|(field, why)| format!("config file: registry.{field}: {why}")));
+    let (catalogue, refused) = catalogue.with_registry(&config.registry);
     let describe = |(position, why)| format!("config file: registry.builtin[{position}]: {why}");
     problems.extend(refused.into_iter().map(describe));
-    (catalogue, problems)
+    let docker = DockerConfig::of_user();
+    let puller = Puller::new(store.clone(), config.registry.clone(), docker, Clock::machine());
+    (Images { catalogue, store, puller }, problems)
 }
 
 /// The entries of a directory's files.
@@ -226,7 +243,7 @@ mod tests {
 
         fn problems(&self) -> Vec<String> {
             let place = format!("{}/images/", self.0.path().display());
-            image_catalogue(&ConfigFile::default(), self.0.path())
+            open_images(&ConfigFile::default(), self.0.path())
                 .1
                 .iter()
                 .map(|text| text.replace(&place, ""))
@@ -243,19 +260,19 @@ mod tests {
             "- {name: a, entrypoint: [sh]}\n- {name: b, entrypoint: [sh]}\n---\nname: c\n",
         );
         data.write("notes.txt", "not an image");
-        let known = catalogue(&ConfigFile::default(), data.0.path()).unwrap();
+        let known = images(&ConfigFile::default(), data.0.path()).unwrap().catalogue;
         assert!(known.resolve("mine:1").is_ok());
         assert!(known.resolve("mine:2").is_err());
         assert!(known.resolve("b").is_ok() && known.resolve("c:any").is_ok());
         data.write("broken.yaml", "name: [\n");
-        let error = catalogue(&ConfigFile::default(), data.0.path()).err().unwrap().to_string();
+        let error = images(&ConfigFile::default(), data.0.path()).err().unwrap().to_string();
         assert!(error.contains("broken.yaml:"), "{error}");
     }
 
     #[test]
     fn files_are_read_again_when_they_change_img_1() {
         let data = Data::new();
-        let known = catalogue(&ConfigFile::default(), data.0.path()).unwrap();
+        let known = images(&ConfigFile::default(), data.0.path()).unwrap().catalogue;
         assert!(known.resolve("mine").is_err());
         data.write("one.yaml", "name: mine\nentrypoint: [sh]\n");
         assert_eq!(known.resolve("mine").unwrap().entrypoint, ["sh"]);
@@ -307,7 +324,7 @@ mod tests {
     fn an_image_is_declared_once_img_1() {
         let data = Data::new();
         data.write("a.yaml", "- {name: app, tags: ['1'], cmd: [sh]}\n- {name: app, cmd: [cat]}\n");
-        let known = catalogue(&ConfigFile::default(), data.0.path()).unwrap();
+        let known = images(&ConfigFile::default(), data.0.path()).unwrap().catalogue;
         assert_eq!(
             (known.resolve("app:1").unwrap().cmd, known.resolve("app:2").unwrap().cmd),
             (vec!["sh".to_owned()], vec!["cat".to_owned()])

@@ -100,6 +100,9 @@ pub enum RuntimeError {
     /// The image is in no catalogue (reason `ErrImagePull`); the text names the fix.
     #[error("{0}")]
     ImageNotFound(String),
+    /// The image could not be pulled (reason `ErrImagePull`).
+    #[error("{0}")]
+    PullFailed(String),
     /// The reference cannot be read as an image name (reason `InvalidImageName`).
     #[error("{0}")]
     InvalidImageName(String),

@@ -21,6 +21,24 @@ pub(super) enum ImageSource {
     AsGiven,
 }
 
+/// The reason why a tag of a built-in image is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MissingTag {
+    /// No such image exists anywhere.
+    Nowhere(&'static str),
+    /// The image exists, and the built-in one differs too much to stand for it.
+    Differs(&'static str),
+}
+
+impl MissingTag {
+    /// The reason, for messages.
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Nowhere(reason) | Self::Differs(reason) => reason,
+        }
+    }
+}
+
 /// One built-in image.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Builtin {
@@ -28,7 +46,7 @@ pub(super) struct Builtin {
     pub(super) names: &'static [&'static str],
     /// Returns the reason why a tag does not exist, or `None` for a tag that does. Without this function every tag
     /// exists.
-    pub(super) missing: Option<fn(&str) -> Option<&'static str>>,
+    pub(super) missing: Option<fn(&str) -> Option<MissingTag>>,
     /// The program to run.
     pub(super) source: ImageSource,
     /// Programs of this binary that its containers call by the names of [`called`], as `docker-entrypoint.sh`.
@@ -98,23 +116,24 @@ fn last_component(repository: &str) -> &str {
 
 /// Explains versions that tutorials use although no such image exists: `1.91` for a mistyped `1.9.1` in many tutorials,
 /// and `1.161` for a mistyped `1.16.1` in the documentation of Deployments.
-fn nginx_typos(tag: &str) -> Option<&'static str> {
+fn nginx_typos(tag: &str) -> Option<MissingTag> {
     let version = tag.split('-').next().unwrap_or(tag);
     let is_typo = ["1.91", "1.161"]
         .iter()
         .any(|typo| version.strip_prefix(typo).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')));
-    is_typo.then_some("nginx has no version 1.91 or 1.161; tutorials use them as mistyped versions")
+    let reason = "nginx has no version 1.91 or 1.161; tutorials use them as mistyped versions";
+    is_typo.then_some(MissingTag::Nowhere(reason))
 }
 
-fn servers_of_php(tag: &str) -> Option<&'static str> {
+fn servers_of_php(tag: &str) -> Option<MissingTag> {
     let is_server = tag.split('-').any(|part| matches!(part, "apache" | "fpm"));
-    is_server
-        .then_some("Podium's php has only the command php, not the servers of the apache and fpm variants")
+    let reason = "Podium's php has only the command php, not the servers of the apache and fpm variants";
+    is_server.then_some(MissingTag::Differs(reason))
 }
 
-fn old_python(tag: &str) -> Option<&'static str> {
+fn old_python(tag: &str) -> Option<MissingTag> {
     let is_old = tag == "2" || tag.starts_with("2.") || tag.starts_with("2-");
-    is_old.then_some("Podium's python is this machine's Python 3")
+    is_old.then_some(MissingTag::Differs("Podium's python is this machine's Python 3"))
 }
 
 const PLAIN: Builtin = Builtin {

@@ -8,13 +8,16 @@ mod accounts;
 mod builtin;
 mod catalogue;
 mod entry;
+mod pull;
 mod reference;
+pub mod registry;
 mod signal;
 pub mod store;
 
 pub use accounts::password_file;
-pub use catalogue::{Catalogue, CatalogueImage, ImageOrigin, ResolveError, ResolvedImage};
+pub use catalogue::{Catalogue, CatalogueImage, Explanation, ImageOrigin, ResolveError, ResolvedImage, Step};
 pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};
+pub use pull::Puller;
 pub use reference::{ImageReference, InvalidReference};
 pub use signal::signal_number;
 pub use store::{ImageStore, StoredImage};

@@ -71,6 +71,21 @@ impl ImageReference {
         }
     }
 
+    /// The registry's host, and its port if the name has one.
+    pub fn registry_host(&self) -> &str {
+        self.registry.as_deref().unwrap_or("docker.io")
+    }
+
+    /// The complete form: `docker.io/library/nginx:latest`.
+    pub fn full_name(&self) -> String {
+        let library = if self.registry.is_none() && !self.repository.contains('/') { "library/" } else { "" };
+        let short = self.to_string();
+        match self.registry {
+            Some(_) => short,
+            None => format!("docker.io/{library}{short}"),
+        }
+    }
+
     /// The repository's last component: `curl` of `curlimages/curl`.
     pub fn base_name(&self) -> &str {
         self.repository.rsplit('/').next().unwrap_or(&self.repository)

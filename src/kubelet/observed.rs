@@ -154,13 +154,15 @@ pub(crate) enum ImageState {
     Unknown,
     /// The image is present.
     Present(Image),
-    /// It is being pulled, more slowly than usual.
+    /// It is being pulled.
     Pulling {
-        /// The time at which the pull completes, on the steady clock.
-        until: Timestamp,
+        /// The end of the pull.
+        end: PullEnd,
         /// The delay after the last failed pull, if one failed.
         waited: Option<Duration>,
     },
+    /// It was pulled a moment ago: the next start uses it without asking the registry again.
+    Pulled(Image),
     /// The pull failed.
     Failed {
         /// `ErrImagePull`, `ErrImageNeverPull`, `InvalidImageName`.
@@ -171,6 +173,54 @@ pub(crate) enum ImageState {
         at: Timestamp,
         /// The delay before the next attempt.
         delay: Duration,
+    },
+}
+
+impl ImageState {
+    /// Returns true if a fault delays its pull.
+    pub(crate) fn is_delayed(&self) -> bool {
+        matches!(self, Self::Pulling { end: PullEnd::At(_), .. })
+    }
+
+    /// The image whose pull will end with an event.
+    pub(crate) fn pulled_image(&self) -> Option<&str> {
+        match self {
+            Self::Pulling { end: PullEnd::Event { image, .. }, .. } => Some(image),
+            _ => None,
+        }
+    }
+
+    /// The progress of its pull, in words.
+    pub(crate) fn progress(&self) -> Option<&str> {
+        match self {
+            Self::Pulling { end: PullEnd::Event { progress, .. }, .. } => {
+                Some(progress.as_str()).filter(|text| !text.is_empty())
+            }
+            _ => None,
+        }
+    }
+
+    /// The delay after the last failed pull, if one failed since the image was last used.
+    pub(crate) fn failed_delay(&self) -> Option<Duration> {
+        match self {
+            Self::Failed { delay, .. } => Some(*delay),
+            Self::Pulling { waited, .. } => *waited,
+            _ => None,
+        }
+    }
+}
+
+/// The end of a pull.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PullEnd {
+    /// A fault delays the pull until this time, on the steady clock.
+    At(Timestamp),
+    /// The runtime pulls the image; an event comes at the end.
+    Event {
+        /// The image, as the container named it when the pull began.
+        image: String,
+        /// The progress that the status shows; empty at first.
+        progress: String,
     },
 }
 
@@ -265,9 +315,9 @@ impl ObservedPod {
         self.containers.get(name).map_or(&NO_MEMORY, |memory| memory)
     }
 
-    /// Returns true if an image is being pulled.
-    pub(crate) fn pulls(&self) -> bool {
-        self.containers.values().any(|memory| matches!(memory.image, ImageState::Pulling { .. }))
+    /// Returns true if a fault delays the pull of an image.
+    pub(crate) fn has_delayed_pull(&self) -> bool {
+        self.containers.values().any(|memory| memory.image.is_delayed())
     }
 
     /// The memory of a container, for changing.

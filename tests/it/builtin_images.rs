@@ -51,7 +51,7 @@ fn an_image_of_another_registry_is_never_replaced_by_a_built_in_one_img_2() {
             ["ErrImagePull", "ImagePullBackOff"].contains(&reason.as_str()).then_some(())
         });
         let message = field(&instance, name, &format!("{waiting}.message"));
-        let cause = format!("pull access denied for {repository}, repository does not exist");
+        let cause = format!("no image of this machine has the name {repository}");
         assert!(message.contains(&cause), "{message}");
         let hint = format!(
             "list {repository} under registry.builtin in the config file to run Podium's own {like} in its place"

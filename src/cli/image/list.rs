@@ -1,30 +1,19 @@
 //! `podium image list`.
 
-use std::path::Path;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::flags::InstanceArgs;
+use super::{CatalogueArgs, size};
 use crate::cli::output::{eprint_line, print_line, printable};
-use cluster::{ConfigFile, image_catalogue};
 use images::{CatalogueImage, ImageOrigin};
 
 const HEADERS: [&str; 6] = ["REPOSITORY", "TAG", "SOURCE", "IMAGE ID", "SIZE", "PROGRAM"];
 /// The maximum width of a cell; longer ones are cut, because an image's program may be a whole script.
 const WIDEST: usize = 60;
 
-pub(super) fn run(instance: &InstanceArgs, config: Option<&Path>) -> Result<()> {
-    let file: ConfigFile = match config {
-        Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-            let value = manifest::from_yaml(&text).with_context(|| path.display().to_string())?;
-            serde_json::from_value(value).with_context(|| path.display().to_string())?
-        }
-        None => ConfigFile::default(),
-    };
-    let (catalogue, problems) = image_catalogue(&file, &super::data_dir(instance)?);
-    let rows: Vec<[String; 6]> = catalogue.list().iter().map(row).collect();
+pub(super) fn run(catalogue: &CatalogueArgs) -> Result<()> {
+    let (images, problems) = catalogue.open()?;
+    let rows: Vec<[String; 6]> = images.catalogue.list().iter().map(row).collect();
     print_line(table(&rows).trim_end());
     for problem in problems {
         eprint_line(&problem);
@@ -54,21 +43,6 @@ fn row(image: &CatalogueImage) -> [String; 6] {
         image.size_bytes.map_or_else(|| "-".to_owned(), size),
         image.program.clone(),
     ]
-}
-
-/// `3.2MB`, in the decimal units image tools use.
-fn size(bytes: u64) -> String {
-    let units = ["B", "kB", "MB", "GB", "TB"];
-    let (mut value, mut unit) = (bytes as f64, 0);
-    while value >= 999.5 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    if unit == 0 || value >= 99.5 {
-        format!("{value:.0}{}", units[unit])
-    } else {
-        format!("{value:.1}{}", units[unit])
-    }
 }
 
 fn table(rows: &[[String; 6]]) -> String {

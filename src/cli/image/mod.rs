@@ -1,10 +1,12 @@
-//! `podium image list|load|rm`: the images of a data directory (CLI-4, IMG-3).
+//! `podium image explain|list|load|prune|pull|push|rm`: the images of a data directory (CLI-4, IMG-3 to IMG-5).
 //!
 //! The commands work on the files of the data directory, with or without a running instance; a running one uses the
 //! changed images from the next pull on.
 
+mod explain;
 mod list;
 mod load;
+mod pull;
 
 use std::path::PathBuf;
 
@@ -13,24 +15,34 @@ use clap::Subcommand;
 
 use super::flags::InstanceArgs;
 use super::output::print_line;
-use cluster::default_data_dir;
+use cluster::{ConfigFile, Images, default_data_dir, open_images};
 use host::containers_with_root;
 use images::ImageStore;
 
 /// The commands for images.
 #[derive(Debug, Subcommand)]
 pub(super) enum ImageCommand {
-    /// List all images: built in, declared in DATA/images/*.yaml, and loaded
+    /// Explain where the image of a name comes from: loaded, declared, built in, or its registry
+    Explain(explain::ExplainRequest),
+    /// List all images: built in, declared in DATA/images/*.yaml, loaded and pulled
     List {
         #[command(flatten)]
-        instance: InstanceArgs,
-        /// Path to the config file, for the images it declares
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
+        catalogue: CatalogueArgs,
     },
     /// Load an image archive (docker save, podman save, OCI layout; also with gzip or zstd); it runs in its own root file system
     Load(load::LoadRequest),
-    /// Remove loaded images by name or ID
+    /// Pull images from their registries
+    Pull(pull::PullRequest),
+    /// Remove the pulled images that no container uses
+    Prune {
+        #[command(flatten)]
+        instance: InstanceArgs,
+        /// Remove loaded images, too
+        #[arg(long)]
+        all: bool,
+    },
+    /// Remove loaded or pulled images by name or ID
+    #[command(visible_alias = "remove")]
     Rm {
         #[command(flatten)]
         instance: InstanceArgs,
@@ -40,9 +52,37 @@ pub(super) enum ImageCommand {
     },
 }
 
+/// The catalogue and the registries that a command works with.
+#[derive(Debug, clap::Args)]
+pub(super) struct CatalogueArgs {
+    #[command(flatten)]
+    instance: InstanceArgs,
+    /// Path to the config file, for the images that it declares and the settings of registries
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl CatalogueArgs {
+    /// The images of the data directory, and the problems of their configuration.
+    fn open(&self) -> Result<(Images, Vec<String>)> {
+        let file: ConfigFile = match &self.config {
+            Some(path) => {
+                let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+                let value = manifest::from_yaml(&text).with_context(|| path.display().to_string())?;
+                serde_json::from_value(value).with_context(|| path.display().to_string())?
+            }
+            None => ConfigFile::default(),
+        };
+        Ok(open_images(&file, &data_dir(&self.instance)?))
+    }
+}
+
 pub(super) fn run(command: ImageCommand) -> Result<()> {
     match command {
-        ImageCommand::List { instance, config } => list::run(&instance, config.as_deref()),
+        ImageCommand::Explain(request) => explain::run(&request),
+        ImageCommand::List { catalogue } => list::run(&catalogue),
+        ImageCommand::Pull(request) => pull::run(&request),
+        ImageCommand::Prune { instance, all } => prune(&instance, all),
         ImageCommand::Load(request) => load::run(request),
         ImageCommand::Rm { instance, images } => remove(&instance, &images),
     }
@@ -72,6 +112,21 @@ fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// `3.2MB`, in the decimal units image tools use.
+fn size(bytes: u64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 || value >= 99.5 {
+        format!("{value:.0}{}", units[unit])
+    } else {
+        format!("{value:.1}{}", units[unit])
+    }
 }
 
 /// Opens a file to load; an error contains its name.

@@ -21,7 +21,7 @@ use crate::static_pods;
 use api::{Api, ApiError};
 use base::task::Tasks;
 use extension::node_fence::FencePhase;
-use images::Catalogue;
+use images::{Catalogue, Puller};
 use kubelet::runtime::hollow::{BehaviorFn, ContainerBehavior, HollowRuntime};
 use kubelet::runtime::{ProcessConfig, ProcessRuntime, Runtime, RuntimeError};
 use kubelet::{Kubelet, Kubelets, NodeConfig};
@@ -50,6 +50,7 @@ pub(super) struct NodeContext {
     /// The cluster's data directory.
     pub(super) data_dir: PathBuf,
     pub(super) catalogue: Arc<Catalogue>,
+    pub(super) puller: Arc<Puller>,
     /// The capacity of a node with processes.
     pub(super) machine: ResourceList,
     pub(super) recorder: Recorder,
@@ -124,6 +125,7 @@ impl NodeContext {
         let hidden = Some(self.data_dir.clone());
         let config = ProcessConfig { network, hidden, ..self.process_config(name)? };
         let runtime = ProcessRuntime::start(config, self.catalogue.clone()).await?;
+        let runtime = runtime.with_puller(self.puller.clone());
         if let Some(fabric) = fabric {
             fabric.node_runs(self.addresses.node(index), runtime.sockets(), &self.tasks);
         }

@@ -77,6 +77,7 @@ impl Nodes {
             return Ok(Self { follower: None, names: Vec::new() });
         }
         let api = &api.acting_as(KUBELET);
+        let images = super::images::images(&config.file, data_dir.path())?;
         let context = NodeContext {
             api: api.clone(),
             kubelets: Kubelets::new(api, caches, tasks),
@@ -88,7 +89,8 @@ impl Nodes {
             network_note,
             nodes_dir: data_dir.directory("nodes")?,
             data_dir: data_dir.path().to_path_buf(),
-            catalogue: Arc::new(super::images::catalogue(&config.file, data_dir.path())?),
+            catalogue: Arc::new(images.catalogue),
+            puller: Arc::new(images.puller),
             machine: capacity::machine(data_dir.path()),
             recorder: Recorder::new(api, "podium"),
         };

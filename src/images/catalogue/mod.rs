@@ -1,8 +1,10 @@
-//! The image catalogue: resolves a reference to a program (IMG-1, IMG-2, IMG-3).
+//! The image catalogue: resolves a reference on this machine (IMG-1, IMG-2, IMG-3).
 //!
-//! User entries come first, then loaded images, then built-in ones under the names they stand for and those that the
-//! user maps to them. The catalogue searches the machine for programs; it never starts or downloads anything.
+//! Images that were loaded or pulled come first, then the user's entries, then built-in images under the names they
+//! stand for and those that the user maps to them. What is left belongs to its registry. The catalogue searches the
+//! machine for programs; it never starts or downloads anything.
 
+mod explain;
 mod list;
 mod program;
 #[cfg(test)]
@@ -15,11 +17,13 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+pub use explain::{Explanation, Step};
 pub use list::{CatalogueImage, ImageOrigin};
 use program::{find_program, with_search_path};
 
-use super::builtin::{BUILTINS, Builtin, ImageSource, TOOLS, called, named_like, stands_for};
+use super::builtin::{BUILTINS, Builtin, ImageSource, MissingTag, TOOLS, called, named_like, stands_for};
 use super::entry::{UserImageSource, UserImages};
+use super::registry::{PullMode, RegistryConfig};
 use super::signal::signal_number;
 use super::store::{ImageStore, StoredImage};
 use super::{ImageEntry, ImageReference};
@@ -81,6 +85,13 @@ pub enum ResolveError {
     ProgramMissing(String),
 }
 
+impl ResolveError {
+    /// Returns true if the reference is valid, and may exist elsewhere.
+    pub fn is_unknown(&self) -> bool {
+        !matches!(self, Self::Invalid(_) | Self::UnknownTag(_))
+    }
+}
+
 impl From<ResolveError> for RuntimeError {
     fn from(error: ResolveError) -> Self {
         match error {
@@ -101,6 +112,7 @@ pub struct Catalogue {
     location: String,
     /// Further repositories that built-in images stand for, without tags.
     builtin_aliases: Vec<String>,
+    pull: PullMode,
     search_path: OsString,
 }
 
@@ -121,14 +133,17 @@ impl Catalogue {
     /// A catalogue whose entries and loaded images may change at any time.
     pub fn live(user: Box<dyn UserImageSource>, store: Option<ImageStore>, place: impl Into<String>) -> Self {
         let search_path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-        Self { user, store, location: place.into(), builtin_aliases: Vec::new(), search_path }
+        let pull = PullMode::Never;
+        Self { user, store, location: place.into(), builtin_aliases: Vec::new(), pull, search_path }
     }
 
-    /// Makes built-in images stand for further repositories (`registry.builtin`): each for those with the same last
-    /// component. Also returns the errors of refused entries, with their positions.
-    pub fn with_builtin(mut self, repositories: &[String]) -> (Self, Vec<(usize, String)>) {
+    /// Selects between built-in images and registries, and makes built-in images stand for further repositories
+    /// (`registry.builtin`): each for those with the same last component. Also returns the errors of refused
+    /// repositories, with their positions.
+    pub fn with_registry(mut self, config: &RegistryConfig) -> (Self, Vec<(usize, String)>) {
+        self.pull = config.pull;
         let mut refused = Vec::new();
-        for (position, repository) in repositories.iter().enumerate() {
+        for (position, repository) in config.builtin.iter().enumerate() {
             match repository_of(repository) {
                 Ok(name) if named_like(&name).is_some() => self.builtin_aliases.push(name),
                 Ok(name) => {
@@ -142,10 +157,14 @@ impl Catalogue {
         (self, refused)
     }
 
-    /// The built-in image behind a repository's familiar name.
+    /// The built-in image behind a repository's familiar name. If registries come first, built-in images stand only for
+    /// what the user has mapped to them, and for the machine itself.
     fn builtin(&self, name: &str) -> Option<&'static Builtin> {
-        stands_for(name)
-            .or_else(|| named_like(name).filter(|_| self.builtin_aliases.iter().any(|own| own == name)))
+        let is_mapped = self.builtin_aliases.iter().any(|own| own == name);
+        let by_name = stands_for(name).filter(|image| {
+            is_mapped || self.pull != PullMode::Registry || image.source == ImageSource::AsGiven
+        });
+        by_name.or_else(|| named_like(name).filter(|_| is_mapped))
     }
 
     /// Resolves a reference on this machine.
@@ -157,19 +176,16 @@ impl Catalogue {
             ))
         })?;
         let user = self.user.current();
-        let candidates = candidates(&user.entries, &parsed);
-        let entry = best_match(&candidates, &parsed);
-        // A digest means one image and no other, even if another image has the same name.
-        if let Some(image) = self.loaded(&parsed).filter(|_| entry.is_none() || parsed.digest.is_some()) {
+        if let Some(image) = self.loaded(&parsed) {
             return Ok(self.resolve_loaded(&image, parsed));
         }
-        if let Some(entry) = entry {
+        let candidates = candidates(&user.entries, &parsed);
+        if let Some(entry) = best_match(&candidates, &parsed) {
             return self.resolve_user_entry(entry, &parsed);
         }
         if let Some(image) = self.builtin(&parsed.name()) {
-            let missing = image.missing.zip(parsed.tag.as_deref());
-            if let Some(why) = missing.and_then(|(reason, tag)| reason(tag)) {
-                return Err(self.unknown_tag(&parsed, why, &user));
+            if let Some(missing) = missing_tag(image, &parsed) {
+                return Err(self.unknown_tag(&parsed, missing.reason(), &user));
             }
             return self.resolve_builtin(parsed, image);
         }
@@ -183,12 +199,19 @@ impl Catalogue {
         Err(self.unknown_digest(&parsed, &format!("the tags {}", known.join(", "))))
     }
 
-    /// Returns the loaded image behind a reference, unless an entry of the user takes precedence.
+    /// Returns true if the registry of a reference may be asked for the image.
+    pub fn can_pull(&self, reference: &str) -> bool {
+        let Ok(parsed) = ImageReference::parse(reference) else { return false };
+        let exists_nowhere = || {
+            let missing = self.builtin(&parsed.name()).and_then(|image| missing_tag(image, &parsed));
+            missing.is_some_and(|missing| matches!(missing, MissingTag::Nowhere(_)))
+        };
+        self.pull != PullMode::Never && !exists_nowhere()
+    }
+
+    /// Returns the stored image behind a reference.
     pub fn find_loaded(&self, reference: &str) -> Option<StoredImage> {
-        let parsed = ImageReference::parse(reference).ok()?;
-        let user = self.user.current();
-        let declared = best_match(&candidates(&user.entries, &parsed), &parsed).is_some();
-        self.loaded(&parsed).filter(|_| !declared || parsed.digest.is_some())
+        self.loaded(&ImageReference::parse(reference).ok()?)
     }
 
     /// Every loaded image with its names.
@@ -365,7 +388,7 @@ impl Catalogue {
         ))
     }
 
-    /// Returns the error for an unknown repository; Podium does not query registries.
+    /// Returns the error for an unknown repository.
     fn unknown_name(&self, parsed: &ImageReference, user: &UserImages) -> ResolveError {
         let name = parsed.name();
         let hint = match named_like(&name) {
@@ -378,8 +401,8 @@ impl Catalogue {
         ResolveError::UnknownName(Self::with_problems(
             user,
             format!(
-                "pull access denied for {name}, repository does not exist: Podium downloads no images; load the \
-                 image with \"podium image load FILE\", declare it in {}{hint}",
+                "no image of this machine has the name {name}: load it with \"podium image load FILE\", declare it in \
+                 {}{hint}",
                 self.location
             ),
         ))
@@ -453,6 +476,11 @@ fn best_match<'a>(candidates: &[&'a ImageEntry], parsed: &ImageReference) -> Opt
     let exact = |entry: &&&ImageEntry| parsed.tag.as_ref().is_none_or(|tag| entry.tags.contains(tag));
     let any = |entry: &&&ImageEntry| entry.tags.is_empty();
     candidates.iter().find(exact).or_else(|| candidates.iter().find(any)).copied()
+}
+
+/// Returns the reason why a built-in image does not stand for a reference's tag.
+fn missing_tag(image: &Builtin, parsed: &ImageReference) -> Option<MissingTag> {
+    image.missing.zip(parsed.tag.as_deref()).and_then(|(reason, tag)| reason(tag))
 }
 
 /// Reads a repository without tag and digest, into its familiar form.

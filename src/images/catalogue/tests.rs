@@ -163,7 +163,7 @@ fn only_docker_library_and_documented_names_mean_a_built_in_image_img_2() {
         assert!(matches!(error, ResolveError::UnknownName(_)), "{reference}: {error:?}");
         let text = error.to_string();
         let name = ImageReference::parse(reference).unwrap().name();
-        assert!(text.starts_with(&format!("pull access denied for {name}, repository does not")), "{text}");
+        assert!(text.starts_with(&format!("no image of this machine has the name {name}: ")), "{text}");
         assert!(text.contains("/data/images/*.yaml") && text.contains("podium image load FILE"), "{text}");
         let hint = format!("list {name} under registry.builtin in the config file");
         assert!(text.contains(&hint), "{text}");
@@ -176,12 +176,17 @@ fn only_docker_library_and_documented_names_mean_a_built_in_image_img_2() {
     assert!(catalogue.resolve("host").unwrap().host_view);
 }
 
+fn mapping(repositories: &[&str]) -> RegistryConfig {
+    let builtin = repositories.iter().map(|&name| name.to_owned()).collect();
+    RegistryConfig { builtin, ..RegistryConfig::default() }
+}
+
 /// IMG-2: only the user's settings map other names to a built-in image.
 #[test]
 fn a_user_maps_further_repositories_to_built_in_images_img_2() {
     let catalogue = Catalogue::new(Vec::new(), "PLACE");
     let mapped = ["docker.io/bitnami/nginx", "registry.example.com:5000/team/httpd", "ghcr.io/me/pause"];
-    let (catalogue, refused) = catalogue.with_builtin(&mapped.map(str::to_owned));
+    let (catalogue, refused) = catalogue.with_registry(&mapping(&mapped));
     assert_eq!(refused, []);
     for (reference, entrypoint, cmd) in [
         ("bitnami/nginx:1.29.1-debian-12-r0", None, Some("nginx")),
@@ -207,8 +212,7 @@ fn a_user_maps_further_repositories_to_built_in_images_img_2() {
         ("", "invalid reference format"),
     ];
     for (text, expect) in table {
-        let (_, refused) =
-            Catalogue::new(Vec::new(), "").with_builtin(&["nginx".to_owned(), text.to_owned()]);
+        let (_, refused) = Catalogue::new(Vec::new(), "").with_registry(&mapping(&["nginx", text]));
         assert!(refused.len() == 1 && refused[0].0 == 1 && refused[0].1.contains(expect), "{refused:?}");
     }
 }
@@ -298,9 +302,9 @@ fn program_images_need_their_program_img_2() {
     }
 }
 
-/// IMG-1, IMG-3: the user's entries, then loaded images, then built-in ones.
+/// IMG-1, IMG-3: loaded images, then the user's entries, then built-in ones.
 #[test]
-fn loaded_images_come_between_the_users_and_built_in_ones_img_3() {
+fn loaded_images_come_before_the_users_entries_and_built_in_ones_img_3() {
     let data = tempfile::tempdir().unwrap();
     let store = data.path().join("images/store");
     let id = format!("sha256:{}", "ab".repeat(32));
@@ -318,7 +322,8 @@ fn loaded_images_come_between_the_users_and_built_in_ones_img_3() {
     let user = Arc::new(UserImages { entries, problems: Vec::new() });
     let catalogue = Catalogue::live(Box::new(user), Some(ImageStore::of(data.path())), "PLACE");
 
-    assert!(catalogue.resolve("shop:v1").unwrap().root.is_none(), "declared by the user");
+    assert!(catalogue.resolve("shop:v1").unwrap().root.is_some(), "before the user's entry");
+    assert!(catalogue.resolve("gcr.io/me/shop:v1").unwrap().root.is_none(), "the entry has no registry");
     let loaded = catalogue.resolve("docker.io/library/shop:v3").unwrap();
     assert_eq!(loaded.root, Some(image.join("rootfs")));
     assert_eq!((loaded.image_id.as_str(), loaded.size_bytes, loaded.stop_signal), (id.as_str(), 7, 2));
@@ -326,7 +331,7 @@ fn loaded_images_come_between_the_users_and_built_in_ones_img_3() {
     assert_eq!((loaded.user.as_deref(), &loaded.env[0]), (Some("1"), &("A".into(), "b=c".into())));
     assert!(catalogue.resolve("nginx:1.25").unwrap().root.is_some(), "before the built-in one");
     assert!(catalogue.resolve("nginx:1.27").unwrap().root.is_none());
-    assert!(catalogue.find_loaded("shop:v3").is_some() && catalogue.find_loaded("shop:v1").is_none());
+    assert!(catalogue.find_loaded("shop:v3").is_some() && catalogue.find_loaded("gcr.io/me/shop:v1").is_none());
     // Unlike the user's entries, a loaded name belongs to one registry.
     assert!(catalogue.resolve("gcr.io/mine:1").is_err());
     let error = catalogue.resolve("mine:2").unwrap_err().to_string();
@@ -339,4 +344,40 @@ fn loaded_images_come_between_the_users_and_built_in_ones_img_3() {
     let digest = format!("shop@sha256:{}", "0".repeat(64));
     assert!(matches!(catalogue.resolve(&digest), Err(ResolveError::UnknownDigest(_))));
     assert!(catalogue.resolve(&format!("shop@{id}")).unwrap().root.is_some());
+}
+
+/// IMG-4: `podium image explain` names the source that gives the image, and the reasons of the others.
+#[test]
+fn the_sources_of_an_image_are_explained_in_their_order_img_4() {
+    let applying = |catalogue: &Catalogue, reference: &str| -> Vec<&'static str> {
+        let explanation = catalogue.explain(reference).unwrap();
+        explanation.steps.iter().filter(|step| step.applies).map(|step| step.source).collect()
+    };
+    let entries = vec![serde_json::from_str(r#"{"name":"shop","tags":["v1"],"entrypoint":["sh"]}"#).unwrap()];
+    let of = |pull| {
+        let config = RegistryConfig { pull, builtin: vec!["bitnami/nginx".into()], ..Default::default() };
+        Catalogue::new(entries.clone(), "PLACE").with_registry(&config).0
+    };
+    let (auto, registry, never) = (of(PullMode::Auto), of(PullMode::Registry), of(PullMode::Never));
+    let (entry, builtin, remote) = ("entry of yours", "built-in image", "registry");
+    let table: [(&str, &[&str], &[&str], &[&str]); 8] = [
+        ("shop:v1", &[entry, remote], &[entry, remote], &[entry]),
+        ("shop:v2", &[remote], &[remote], &[]),
+        ("nginx", &[builtin, remote], &[remote], &[builtin]),
+        ("bitnami/nginx:1", &[builtin, remote], &[builtin, remote], &[builtin]),
+        ("ghcr.io/acme/nginx", &[remote], &[remote], &[]),
+        ("nginx:1.91", &[], &[remote], &[]),
+        ("python:2.7", &[remote], &[remote], &[]),
+        ("host", &[builtin, remote], &[builtin, remote], &[builtin]),
+    ];
+    for (reference, in_auto, in_registry, in_never) in table {
+        assert_eq!(applying(&auto, reference), in_auto, "{reference}");
+        assert_eq!(applying(&registry, reference), in_registry, "{reference}");
+        assert_eq!(applying(&never, reference), in_never, "{reference}");
+        assert_eq!(auto.can_pull(reference), in_auto.contains(&remote), "{reference}");
+        assert!(!never.can_pull(reference), "{reference}");
+    }
+    assert_eq!(auto.explain("shop:v2").unwrap().name, "docker.io/library/shop:v2");
+    assert_eq!(auto.explain("shop:v2").unwrap().steps[1].reason, "the entries of this name have other tags");
+    assert!(auto.explain("Shop").is_err());
 }

@@ -52,6 +52,9 @@ pub struct StoredImage {
     pub platform: String,
     /// The size of its files.
     pub size_bytes: u64,
+    /// It came from a registry.
+    #[serde(default)]
+    pub is_pulled: bool,
     /// The process it runs.
     pub(crate) run: RunConfig,
 }

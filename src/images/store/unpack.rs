@@ -44,6 +44,7 @@ pub(super) fn unpack(
         manifest_digest: packed.manifest_digest,
         platform: packed.platform.to_string(),
         size_bytes: size_of(&rootfs).map_err(at())?,
+        is_pulled: false,
         run: packed.run,
     };
     let text = serde_json::to_vec_pretty(&image).map_err(io::Error::from).map_err(at())?;

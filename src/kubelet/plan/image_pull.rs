@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::observed::ImageState;
+use crate::observed::{ImageState, PullEnd};
 use base::clock::saturating_after;
 use object::config::Timings;
 
@@ -15,20 +15,22 @@ const PULL_ERROR_DURATION: Duration = Duration::from_secs(1);
 /// Returns the end of a failed image's back-off, and the time from which the status reports the back-off instead of the
 /// error; `None` if the image may be pulled now.
 pub(super) fn back_off(image: &ImageState, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
-    if let ImageState::Pulling { until, .. } = image {
-        return (*until > now).then_some((*until, *until));
-    }
     let ImageState::Failed { at, delay, .. } = image else { return None };
     let until = saturating_after(*at, *delay);
     (until > now).then(|| (until, saturating_after(*at, PULL_ERROR_DURATION)))
 }
 
+/// Returns the end of an image's pull, if it is known, while the image is being pulled.
+pub(super) fn pulling(image: &ImageState, now: Timestamp) -> Option<Option<Timestamp>> {
+    match image {
+        ImageState::Pulling { end: PullEnd::At(until), .. } => (*until > now).then_some(Some(*until)),
+        ImageState::Pulling { end: PullEnd::Event { .. }, .. } => Some(None),
+        _ => None,
+    }
+}
+
 /// The delay after one more failed pull.
 pub(crate) fn next_delay(before: &ImageState, timings: &Timings) -> Duration {
-    match before {
-        ImageState::Failed { delay, .. } | ImageState::Pulling { waited: Some(delay), .. } => {
-            delay.saturating_mul(2).min(timings.image_back_off_max.0)
-        }
-        _ => timings.image_back_off_initial.0,
-    }
+    let longer = |delay: Duration| delay.saturating_mul(2).min(timings.image_back_off_max.0);
+    before.failed_delay().map_or(timings.image_back_off_initial.0, longer)
 }

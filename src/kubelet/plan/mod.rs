@@ -401,6 +401,11 @@ impl PlanInput<'_> {
                 plan.wake(until);
                 self.record_back_off(name, until, restart::restart_event(self.pod, name), false, plan);
             }
+            RestartState::Pulling { until } => {
+                if let Some(until) = until {
+                    plan.wake(until);
+                }
+            }
             RestartState::ImageBackOff { until, reported_from: shown_from } => {
                 if shown_from > self.now {
                     plan.wake(shown_from);

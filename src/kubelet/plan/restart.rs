@@ -29,6 +29,11 @@ pub(crate) enum RestartState {
         /// The whole wait.
         delay: Duration,
     },
+    /// Its image is being pulled.
+    Pulling {
+        /// The end of the pull; an event reports it if it is `None`.
+        until: Option<Timestamp>,
+    },
     /// Its image is not available, and the pull is retried later.
     ImageBackOff {
         /// The time of the next attempt.
@@ -76,6 +81,9 @@ pub(crate) fn restart_state(
                 _ => back_off = Some(next_back_off(memory.back_off, finished_at, now, timings)),
             }
         }
+    }
+    if let Some(until) = image_pull::pulling(&memory.image, now) {
+        return RestartState::Pulling { until };
     }
     if let Some((until, shown_from)) = image_pull::back_off(&memory.image, now) {
         return RestartState::ImageBackOff { until, reported_from: shown_from };

@@ -32,10 +32,11 @@ use super::node::{Node, WorkItem};
 use super::observed::ObservedPod;
 use super::pod_timers::PodTimers;
 use super::retry::Retry;
-use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent, RuntimeEvents};
+use super::runtime::{ContainerId, Image, Memory, PodUid, RuntimeError, RuntimeEvent, RuntimeEvents};
 use super::volumes::Tokens;
 use api::controller_status::{ProbeSource, ReconcileResult};
 use base::clock::until;
+use base::task::TaskGuard;
 use object::pod::node_name;
 use object::storage::claims_of;
 use object::{Kind, Revision, SharedObject};
@@ -53,6 +54,8 @@ pub(super) enum PodEvent {
     RuntimeRecovered,
     /// A hook is over.
     Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
+    /// The pull of an image has come further, or is over.
+    Pull { container: String, image: String, state: PullState },
     /// A probe has returned a new result.
     Probe(ProbeResult),
     /// A config map or secret in its volumes has changed, or a claim that it uses.
@@ -60,6 +63,20 @@ pub(super) enum PodEvent {
     /// The node evicts the pod; `disrupted` is true if the node is under pressure, and false if the pod exceeds its own
     /// limits.
     Evict { message: String, grace: Duration, disrupted: bool },
+}
+
+/// The state of a pull that runs beside the passes.
+#[derive(Clone, Debug)]
+pub(super) enum PullState {
+    /// It goes on.
+    Running {
+        /// The progress in words.
+        progress: String,
+        /// An event should tell it.
+        announce: bool,
+    },
+    /// It is over, after this time.
+    Over(Result<Image, RuntimeError>, Duration),
 }
 
 /// The state that a pass works on: the kubelet's whole knowledge of a pod, out of the table while the pass runs.
@@ -84,6 +101,8 @@ pub(super) struct PodState {
     pub(super) waiting_since: Option<Timestamp>,
     /// Failed actions that wait for a retry.
     pub(super) retry: Retry,
+    /// The pulls that run beside the passes, by container: dropping one cancels it.
+    pub(super) pulls: HashMap<String, TaskGuard>,
     /// The last reported error of reading its state from the runtime.
     pub(super) inspect_error: Option<String>,
     /// The error of the pass; taken when it ends.
@@ -103,6 +122,7 @@ impl PodState {
             memory: None,
             waiting_since: None,
             retry: Retry::default(),
+            pulls: HashMap::new(),
             inspect_error: None,
             failure: None,
         }

@@ -39,6 +39,31 @@ pub enum RuntimeEvent {
     Relist,
 }
 
+/// A request to pull an image.
+pub struct ImagePull {
+    /// The reference as the container has it.
+    pub image: String,
+    /// The pull secrets: the content of their `.dockerconfigjson` or `.dockercfg`.
+    pub secrets: Vec<PullSecret>,
+}
+
+/// The content of a pull secret.
+pub enum PullSecret {
+    /// `kubernetes.io/dockerconfigjson`: Docker's configuration.
+    Config(Vec<u8>),
+    /// `kubernetes.io/dockercfg`: only the registries of the configuration.
+    Registries(Vec<u8>),
+}
+
+/// The progress of a pull.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PullProgress {
+    /// The downloaded bytes.
+    pub done: u64,
+    /// The bytes to download; `None` until the registry has told them.
+    pub total: Option<u64>,
+}
+
 /// The container runtime of one node.
 ///
 /// Every call is idempotent: a repeated call returns as if it had just been executed.
@@ -72,17 +97,40 @@ pub trait Runtime: Send + Sync + 'static {
     /// One pod's sandbox and containers.
     fn inspect<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Option<SandboxRecord>, RuntimeError>>;
 
-    /// The image of a reference, if the machine has it (CRI's `ImageStatus`). Nothing is pulled: there is no
-    /// `PullImage`.
+    /// The image of a reference, if the machine has it (CRI's `ImageStatus`).
     fn image_status<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Image, RuntimeError>>;
 
-    /// Returns true if a user loaded the image on this node; images of the catalogue are not loaded.
+    /// Returns true if the image's registry may be asked for it.
+    fn can_pull(&self, reference: &str) -> bool {
+        let _ = reference;
+        false
+    }
+
+    /// Pulls an image from its registry (CRI's `PullImage`). An image that is present and still current is not
+    /// downloaded again. Dropping the future cancels the pull, unless another caller waits for the same image.
+    fn pull_image<'a>(&'a self, pull: &'a ImagePull) -> BoxFuture<'a, Result<Image, RuntimeError>> {
+        self.image_status(&pull.image)
+    }
+
+    /// The progress of a running pull.
+    fn pull_progress(&self, reference: &str) -> Option<PullProgress> {
+        let _ = reference;
+        None
+    }
+
+    /// Returns true if the image was pulled from its registry: the pull policy `Always` asks the registry again.
+    fn is_image_pulled(&self, reference: &str) -> bool {
+        let _ = reference;
+        false
+    }
+
+    /// Returns true if the image was loaded or pulled on this node; images of the catalogue are neither.
     fn is_image_loaded(&self, reference: &str) -> bool {
         let _ = reference;
         false
     }
 
-    /// The images that were loaded on this node, with all their names.
+    /// The images that were loaded or pulled on this node, with all their names.
     fn loaded_images(&self) -> Vec<(Vec<String>, Image)> {
         Vec::new()
     }

@@ -102,6 +102,7 @@ impl View<'_> {
                 Some(_),
                 RestartState::BackOff { .. }
                 | RestartState::ErrorWait { .. }
+                | RestartState::Pulling { .. }
                 | RestartState::ImageBackOff { .. },
             ) if self.moment == StatusStage::Current && self.observed.stop.is_none() => {
                 (self.waiting(container, false), self.terminated(container, record).or(last))
@@ -125,7 +126,7 @@ impl View<'_> {
         let shown_image = if record.exit.is_none() { record.image.clone() } else { image };
         let image_id = match &memory.image {
             _ if record.exit.is_none() => record.image_id.clone(),
-            ImageState::Present(image) => image.image_id.clone(),
+            ImageState::Present(image) | ImageState::Pulled(image) => image.image_id.clone(),
             ImageState::Failed { .. } | ImageState::Pulling { .. } => String::new(),
             ImageState::Unknown => record.image_id.clone(),
         };
@@ -260,8 +261,9 @@ impl View<'_> {
                     spec::pod_label(self.pod)
                 )),
             ),
-            RestartState::ImageBackOff { .. } if matches!(memory.image, ImageState::Pulling { .. }) => {
-                (if initializing { "PodInitializing" } else { "ContainerCreating" }.into(), None)
+            RestartState::Pulling { .. } => {
+                let reason = if initializing { "PodInitializing" } else { "ContainerCreating" };
+                (reason.into(), memory.image.progress().map(str::to_owned))
             }
             RestartState::ImageBackOff { reported_from: shown_from, .. } => {
                 let ImageState::Failed { reason, message, .. } = &memory.image else {

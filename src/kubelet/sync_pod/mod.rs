@@ -118,6 +118,7 @@ impl SyncPod<'_> {
         let mut only_probes = !events.is_empty();
         self.take_events(events);
         self.end_slow_pulls();
+        self.cancel_outdated_pulls();
         if let Some(closed) = self.node.closing() {
             self.shut_down(closed);
         }
@@ -346,6 +347,7 @@ impl SyncPod<'_> {
             _ => now,
         };
         self.state.observed.stop = Some(PodStop { cause, began, grace });
+        self.state.pulls.clear();
     }
 
     /// The node stops: the pod's processes end, its object stays for the next start. No grace period exceeds that of

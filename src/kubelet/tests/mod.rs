@@ -7,6 +7,7 @@ mod environments;
 mod image_pulls;
 mod mounts;
 mod registrations;
+mod registry_pulls;
 mod resizes;
 mod runtime_classes;
 mod silent_runtimes;

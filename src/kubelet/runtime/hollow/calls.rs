@@ -11,8 +11,8 @@ use futures::future::BoxFuture;
 use super::HollowRuntime;
 use super::state::Pod;
 use crate::runtime::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Image, PodUid, ResourceLimits, Runtime,
-    RuntimeError, RuntimeEvents, SandboxRecord, SandboxSpec, Usage, UsageByPod,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Image, ImagePull, PodUid, PullProgress,
+    ResourceLimits, Runtime, RuntimeError, RuntimeEvents, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
 use base::dial::Transport;
 use base::session::{Session, SessionStreams};
@@ -65,6 +65,26 @@ impl Runtime for HollowRuntime {
             image
         }
         .boxed()
+    }
+
+    fn can_pull(&self, reference: &str) -> bool {
+        self.registry.is_there() && self.catalogue.resolve(reference).is_err_and(|error| error.is_unknown())
+    }
+
+    fn pull_image<'a>(&'a self, pull: &'a ImagePull) -> BoxFuture<'a, Result<Image, RuntimeError>> {
+        self.registry.pull(pull).boxed()
+    }
+
+    fn pull_progress(&self, _: &str) -> Option<PullProgress> {
+        self.registry.progress()
+    }
+
+    fn is_image_pulled(&self, reference: &str) -> bool {
+        self.registry.pulled(reference).is_some()
+    }
+
+    fn is_image_loaded(&self, reference: &str) -> bool {
+        self.is_image_pulled(reference)
     }
 
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {

@@ -7,6 +7,7 @@
 mod behavior;
 mod calls;
 mod faults;
+mod registry;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -23,12 +24,14 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{ContainerId, ContainerRecord, ContainerSpec, Image, PodUid, RuntimeError};
+use super::{ContainerId, ContainerRecord, ContainerSpec, Image, PodUid, PullProgress, RuntimeError};
 use base::hex::hex;
 pub use behavior::{BehaviorFn, ContainerBehavior};
 pub use faults::Faults;
 use images::{Catalogue, ImageReference, ResolveError};
 use object::config::Seconds;
+use registry::HollowRegistry;
+pub use registry::PullFn;
 use state::State;
 
 /// Reads the wall clock for a runtime.
@@ -99,6 +102,7 @@ pub struct HollowRuntime {
     /// Wakes the task that ends containers when an earlier end was planned.
     planned: Arc<Notify>,
     faults: Faults,
+    registry: HollowRegistry,
     /// Chooses the containers' behavior; `None` means that the configuration does.
     director: Option<BehaviorFn>,
 }
@@ -114,6 +118,7 @@ impl HollowRuntime {
             state: Arc::new(Mutex::new(state)),
             planned: Arc::new(Notify::new()),
             faults: Faults::default(),
+            registry: HollowRegistry::default(),
             director: None,
         }
     }
@@ -128,6 +133,16 @@ impl HollowRuntime {
     /// The injected failures.
     pub fn faults(&self) -> &Faults {
         &self.faults
+    }
+
+    /// From now on images that are in no catalogue are pulled by this function; before, they count as present.
+    pub fn set_registry(&self, pull: PullFn) {
+        self.registry.set(pull);
+    }
+
+    /// Sets the progress that all pulls report.
+    pub fn set_pull_progress(&self, progress: Option<PullProgress>) {
+        self.registry.set_progress(progress);
     }
 
     /// Ends a container as if its main process had exited: for tests and fault injection.
@@ -179,12 +194,15 @@ impl HollowRuntime {
         self.state.lock().loads.insert((pod.clone(), container.to_owned()), load);
     }
 
-    /// Unknown images are accepted here: simulated clusters run other people's manifests. Tags known to be wrong, and
-    /// invalid references, fail as on every node.
+    /// Without a simulated registry, unknown images are accepted: simulated clusters run other people's manifests. Tags
+    /// known to be wrong, and invalid references, fail as on every node.
     fn resolve_image(&self, reference: &str) -> Result<Image, RuntimeError> {
         match self.catalogue.resolve(reference) {
             Ok(image) => Ok(Image { image_id: image.image_id, size_bytes: image.size_bytes }),
             Err(error @ (ResolveError::Invalid(_) | ResolveError::UnknownTag(_))) => Err(error.into()),
+            Err(error) if self.registry.is_there() => {
+                self.registry.pulled(reference).ok_or_else(|| error.into())
+            }
             Err(
                 ResolveError::UnknownName(_)
                 | ResolveError::UnknownDigest(_)

@@ -12,8 +12,9 @@ use futures::future::BoxFuture;
 use super::dial::HostDialer;
 use super::{ProcessRuntime, host_error};
 use crate::runtime::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, Image, Memory, PodUid,
-    ResourceLimits, Runtime, RuntimeError, RuntimeEvents, SandboxRecord, SandboxSpec, Usage, UsageByPod,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, Image, ImagePull, Memory, PodUid,
+    PullProgress, ResourceLimits, Runtime, RuntimeError, RuntimeEvents, SandboxRecord, SandboxSpec, Usage,
+    UsageByPod,
 };
 use base::dial::{Dialer, LocalDialer, Transport};
 use base::session::{Session, SessionStreams};
@@ -78,6 +79,36 @@ impl Runtime for ProcessRuntime {
             Ok(Image { image_id: image.image_id, size_bytes: image.size_bytes })
         }
         .boxed()
+    }
+
+    fn can_pull(&self, reference: &str) -> bool {
+        self.puller.is_some() && self.catalogue.can_pull(reference)
+    }
+
+    fn pull_image<'a>(&'a self, pull: &'a ImagePull) -> BoxFuture<'a, Result<Image, RuntimeError>> {
+        async {
+            let Some(puller) = &self.puller else { return self.image_status(&pull.image).await };
+            let hint = match self.catalogue.resolve(&pull.image) {
+                Ok(_) => None,
+                Err(error) => Some(error.to_string()),
+            };
+            match puller.pull(&pull.image, &[]).await {
+                Ok(image) => Ok(Image { image_id: image.id, size_bytes: image.size_bytes }),
+                Err(error) => Err(RuntimeError::PullFailed(match hint {
+                    Some(hint) => format!("{error} ({hint})"),
+                    None => error.to_string(),
+                })),
+            }
+        }
+        .boxed()
+    }
+
+    fn pull_progress(&self, reference: &str) -> Option<PullProgress> {
+        self.puller.as_ref()?.progress(reference).map(|(done, total)| PullProgress { done, total })
+    }
+
+    fn is_image_pulled(&self, reference: &str) -> bool {
+        self.catalogue.find_loaded(reference).is_some_and(|image| image.is_pulled)
     }
 
     fn is_image_loaded(&self, reference: &str) -> bool {

@@ -25,7 +25,7 @@ use connection::SharedConnection;
 pub use dial::NodeSockets;
 use fabric::LeafSpec;
 use host::protocol::{Launch, Purpose, Request};
-use images::{Catalogue, ResolvedImage, password_file};
+use images::{Catalogue, Puller, ResolvedImage, password_file};
 
 /// The fate of a host when its control plane exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +76,8 @@ pub struct ProcessConfig {
 pub struct ProcessRuntime {
     shared: Arc<SharedConnection>,
     catalogue: Arc<Catalogue>,
+    /// Pulls images; `None` if nothing is pulled.
+    puller: Option<Arc<Puller>>,
     connection: JoinHandle<()>,
     faults: JoinHandle<()>,
 }
@@ -87,6 +89,13 @@ impl ProcessRuntime {
     /// Connects to the node's host, starting it if none runs.
     pub async fn start(config: ProcessConfig, catalogue: Arc<Catalogue>) -> Result<Self, RuntimeError> {
         Self::over(SharedConnection::new(config), catalogue).await
+    }
+
+    /// Pulls images that this machine does not have.
+    #[must_use]
+    pub fn with_puller(mut self, puller: Arc<Puller>) -> Self {
+        self.puller = Some(puller);
+        self
     }
 
     /// Ends the host of a directory with all its processes, even if it does not respond; an error means that something
@@ -107,7 +116,7 @@ impl ProcessRuntime {
         let requests = shared.open_link();
         let connection = base::task::start(Arc::clone(&shared).keep_connected(stream, requests));
         let faults = base::task::start(Arc::clone(&shared).push_faults());
-        Ok(Self { shared, catalogue, connection, faults })
+        Ok(Self { shared, catalogue, puller: None, connection, faults })
     }
 
     /// Kills every container, ends the host, and returns once nothing is left. A host that does not respond in time is
