@@ -57,8 +57,9 @@ pub struct ResolvedImage {
     pub account: Option<(String, PathBuf)>,
     /// Its containers see the machine's files as they are.
     pub host_view: bool,
-    /// Its own root file system, which containers see instead of the machine's files and never write.
-    pub root: Option<PathBuf>,
+    /// The layers of its own root file system, the topmost one first, which containers see instead of the machine's
+    /// files and never write; none if it has no files of its own.
+    pub layers: Vec<PathBuf>,
 }
 
 /// The reason why a reference does not resolve.
@@ -222,7 +223,7 @@ impl Catalogue {
             files: Vec::new(),
             account: None,
             host_view: false,
-            root: self.store.as_ref().map(|store| store.root_of(&image.id)),
+            layers: self.store.as_ref().map(|store| store.layer_roots(image)).unwrap_or_default(),
         }
     }
 
@@ -260,7 +261,7 @@ impl Catalogue {
             files: Vec::new(),
             account: None,
             host_view: false,
-            root: None,
+            layers: Vec::new(),
         })
     }
 
@@ -322,7 +323,7 @@ impl Catalogue {
             files: image.files.iter().map(|&(path, text)| (path.into(), text.to_owned())).collect(),
             account: image.account.map(|(name, home)| (name.to_owned(), home.into())),
             host_view: image.source == ImageSource::AsGiven,
-            root: None,
+            layers: Vec::new(),
         })
     }
 

@@ -318,14 +318,14 @@ fn loaded_images_come_between_the_users_and_built_in_ones_img_3() {
     let user = Arc::new(UserImages { entries, problems: Vec::new() });
     let catalogue = Catalogue::live(Box::new(user), Some(ImageStore::of(data.path())), "PLACE");
 
-    assert!(catalogue.resolve("shop:v1").unwrap().root.is_none(), "declared by the user");
+    assert!(catalogue.resolve("shop:v1").unwrap().layers.is_empty(), "declared by the user");
     let loaded = catalogue.resolve("docker.io/library/shop:v3").unwrap();
-    assert_eq!(loaded.root, Some(image.join("rootfs")));
+    assert_eq!(loaded.layers, [image.join("rootfs")]);
     assert_eq!((loaded.image_id.as_str(), loaded.size_bytes, loaded.stop_signal), (id.as_str(), 7, 2));
     assert_eq!(loaded.working_dir, Path::new("/srv"));
     assert_eq!((loaded.user.as_deref(), &loaded.env[0]), (Some("1"), &("A".into(), "b=c".into())));
-    assert!(catalogue.resolve("nginx:1.25").unwrap().root.is_some(), "before the built-in one");
-    assert!(catalogue.resolve("nginx:1.27").unwrap().root.is_none());
+    assert!(!catalogue.resolve("nginx:1.25").unwrap().layers.is_empty(), "before the built-in one");
+    assert!(catalogue.resolve("nginx:1.27").unwrap().layers.is_empty());
     assert!(catalogue.find_loaded("shop:v3").is_some() && catalogue.find_loaded("shop:v1").is_none());
     // Unlike the user's entries, a loaded name belongs to one registry.
     assert!(catalogue.resolve("gcr.io/mine:1").is_err());
@@ -338,5 +338,5 @@ fn loaded_images_come_between_the_users_and_built_in_ones_img_3() {
     );
     let digest = format!("shop@sha256:{}", "0".repeat(64));
     assert!(matches!(catalogue.resolve(&digest), Err(ResolveError::UnknownDigest(_))));
-    assert!(catalogue.resolve(&format!("shop@{id}")).unwrap().root.is_some());
+    assert!(!catalogue.resolve(&format!("shop@{id}")).unwrap().layers.is_empty());
 }
