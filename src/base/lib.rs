@@ -13,6 +13,7 @@ pub mod file_pages;
 mod gate;
 pub mod hex;
 pub mod insecure_verifier;
+pub mod layers;
 pub mod mistakes;
 pub mod optional_file;
 pub mod panics;

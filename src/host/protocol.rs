@@ -23,7 +23,7 @@ use fabric::SocketKind;
 use base::session::{SessionInput, SessionOutput, SessionStreams, TerminalSize};
 
 /// The version of the protocol, which must be the same on both sides.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Longer requests are refused before they are sent. The largest possible one starts a container: it has the arguments
 /// and environment of a program (the kernel's limit is 2 MiB, in JSON six bytes for each character if all are control
@@ -116,12 +116,32 @@ pub struct Launch {
     #[serde(default)]
     pub files: Vec<(PathBuf, String)>,
     pub host_view: bool,
-    /// The image's own root file system, shown instead of the machine's files.
-    #[serde(default)]
-    pub image_root: Option<PathBuf>,
+    /// The layers of the image's own root file system, shown instead of the machine's files: the topmost one first;
+    /// none without such a file system. Journals of protocol 4 have one directory or none.
+    #[serde(default, alias = "image_root", deserialize_with = "layers")]
+    pub image_layers: Vec<PathBuf>,
+}
+
+/// Reads a list of layers, or the one directory of an earlier version.
+fn layers<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Root {
+        Layers(Vec<PathBuf>),
+        Directory(Option<PathBuf>),
+    }
+    Ok(match Root::deserialize(from)? {
+        Root::Layers(layers) => layers,
+        Root::Directory(directory) => directory.into_iter().collect(),
+    })
 }
 
 impl Launch {
+    /// Returns true if the container has an image's own files as its root.
+    pub(crate) fn has_own_root(&self) -> bool {
+        !self.image_layers.is_empty()
+    }
+
     /// Returns the part that may be recorded: without the environment, the command and the content of files, which may
     /// come from Secrets. The next host does not need these, because this host's processes end with this host.
     pub(crate) fn without_values(&self) -> Self {

@@ -16,7 +16,7 @@ use clap::Subcommand;
 use super::flags::InstanceArgs;
 use super::output::print_line;
 use cluster::{ConfigFile, Images, default_data_dir, open_images};
-use host::containers_with_root;
+use host::containers_of_image;
 use images::ImageStore;
 
 /// The commands for images.
@@ -101,7 +101,7 @@ fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
     let data_dir = data_dir(instance)?;
     let store = ImageStore::of(&data_dir);
     let users = |image: &images::StoredImage| {
-        let users = containers_with_root(&data_dir.join("nodes"), &store.root_of(&image.id));
+        let users = containers_of_image(&data_dir.join("nodes"), &image.id);
         (!users.is_empty()).then(|| users.join(", "))
     };
     for image in images {

@@ -91,7 +91,7 @@ impl Host {
             }
             // A container with an image's files gets the machine's file if the pod has none: the image's own would be
             // wrong.
-            let of_image = launch.image_root.is_some();
+            let of_image = launch.has_own_root();
             let of_machine = (of_image && !source.exists()) || (memory && pod.spec.host.ipc);
             let source = if of_machine { machines.to_path_buf() } else { source };
             if source.exists() && (of_image || machines.exists()) {
@@ -101,10 +101,7 @@ impl Host {
         let path = launch.spec.termination_message_path.clone();
         shows.push(BindMount::new(termination_log, path));
         let hidden = |target: &&Container| {
-            self.overlays
-                || self.hidden.is_some()
-                || launch.image_root.is_some()
-                || target.dir.starts_with("/tmp")
+            self.overlays || self.hidden.is_some() || launch.has_own_root() || target.dir.starts_with("/tmp")
         };
         if let Some(target) = target.filter(hidden) {
             // The container does not see the target's directories at their paths on the machine, to which TARGET_ROOT
@@ -138,9 +135,9 @@ pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
     // The layer holds the files that an image's container has written.
     let written = target.dir.join("layers").join(UPPER);
     let over_machine = target.private.join("layers").join(UPPER);
-    if target.launch.image_root.is_some() && written.exists() {
+    if target.launch.has_own_root() && written.exists() {
         root = written;
-    } else if target.launch.image_root.is_none() && over_machine.exists() {
+    } else if !target.launch.has_own_root() && over_machine.exists() {
         root = over_machine;
     }
     if let Some(main) = target.main.get() {
@@ -151,7 +148,7 @@ pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
         let own = main.as_raw_nonzero().to_string();
         let pid = numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()).unwrap_or(&own);
-        if target.launch.image_root.is_some() {
+        if target.launch.has_own_root() {
             root = format!("/proc/{pid}/root").into();
         }
         variables.push(("TARGET_PID".to_owned(), pid.to_owned()));

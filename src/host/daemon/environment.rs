@@ -106,10 +106,8 @@ pub(super) fn account(
         return Err(RuntimeError::InvalidConfig(message.to_owned()));
     }
     // With an image's own files even root must be set: it has the image's groups, not this machine's.
-    let is_requested = uid.is_some()
-        || gid.is_some()
-        || !launch.spec.security.groups.is_empty()
-        || launch.image_root.is_some();
+    let is_requested =
+        uid.is_some() || gid.is_some() || !launch.spec.security.groups.is_empty() || launch.has_own_root();
     if own_uid != 0 || !is_requested {
         return Ok(UserAccount { user: None, home });
     }
@@ -147,7 +145,7 @@ mod tests {
                 "spec": {"pod_uid": "p", "name": "c", "attempt": 0, "image": "i", "command": [], "args": [], "env": [],
                     "mounts": [], "stdin": false, "stdin_once": false, "tty": false, "termination_message_path": "/t"},
                 "image_id": "", "argv": [], "image_env": [], "working_dir": "/", "stop_signal": 15, "programs": [],
-                "directories": [], "host_view": false, "image_root": "/image"}))
+                "directories": [], "host_view": false, "image_layers": ["/image"]}))
             .unwrap();
             launch.spec.run_as_user = user;
             launch.spec.security =

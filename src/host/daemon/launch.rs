@@ -25,19 +25,19 @@ use super::user::User;
 use super::{Host, environment, os};
 use crate::protocol::Launch;
 use crate::{ContainerId, ContainerRecord, ResourceLimits, RuntimeError};
+use base::layers::Layers;
 use base::optional_file::read_optional;
-use base::root_dir::RootDir;
 
 /// Returns the account that a container runs as, according to the account files that it sees; and the user that it
 /// appears to run as, if this process cannot change its user.
 fn resolve_user(launch: &Launch) -> Result<(UserAccount, Option<User>), RuntimeError> {
     let own_uid = rustix::process::getuid().as_raw();
-    let Some(root) = &launch.image_root else {
+    if !launch.has_own_root() {
         let read = |path: &str| read_optional(path);
         let account = environment::account(launch, &read("/etc/passwd"), &read("/etc/group"), own_uid);
         return Ok((account?, None));
-    };
-    let files = RootDir::new(root).map_err(os_error("image"))?;
+    }
+    let files = Layers::new(launch.image_layers.clone());
     let read = |path: &str| files.read(Path::new(path)).unwrap_or_default();
     // Images expect to start as root, and to change to any user.
     let account = environment::account(launch, &read("etc/passwd"), &read("etc/group"), 0);
@@ -108,15 +108,14 @@ impl Host {
         pod: &Rc<Pod>,
         mut launch: Launch,
     ) -> Result<(Rc<Container>, PipeEnd), RuntimeError> {
-        if launch.image_root.is_some() && !self.isolation.namespaces {
+        if launch.has_own_root() && !self.isolation.namespaces {
             return Err(root_fs_unsupported(&launch.spec.image));
         }
         let target = find_target(pod, &launch);
         let target = target.as_deref();
         // A debug container does not see the files of its target's image as its own root; it reads them through
         // TARGET_ROOT.
-        let beside =
-            target.filter(|target| target.launch.image_root.is_none() && launch.image_root.is_none());
+        let beside = target.filter(|target| !target.launch.has_own_root() && !launch.has_own_root());
         let id = self.new_id();
         let own = OwnDirectories::create(self, pod, &launch, &id, beside)?;
         let (account, seems) = resolve_user(&launch)?;
@@ -240,7 +239,10 @@ impl Host {
             every_device: security.privileged,
             of_machine: launch.host_view,
             read_only: security.read_only_root,
-            image: launch.image_root.clone().map(|files| ImageRoot { files, apparent_user: seems }),
+            image: launch.has_own_root().then(|| ImageRoot {
+                layers: Layers::new(launch.image_layers.clone()),
+                apparent_user: seems,
+            }),
             overlay,
         })
     }

@@ -46,7 +46,7 @@ impl OwnDirectories {
         let root = beside.map_or(&private, |target| &target.private).join("root");
         // Without namespaces, or if the container sees the machine's own view or an image's files, it uses the /tmp
         // that is in these.
-        let own_tmp = host.isolation.namespaces && !launch.host_view && launch.image_root.is_none();
+        let own_tmp = host.isolation.namespaces && !launch.host_view && !launch.has_own_root();
         let visible_tmp = own_tmp.then(|| beside.map_or(&tmp, |target| &target.tmp).clone());
         for path in [Some(&private), Some(&root), visible_tmp.as_ref()].into_iter().flatten() {
             // The directories exist only if they are those of a debug container's target, and even these end with the

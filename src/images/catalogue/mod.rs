@@ -61,8 +61,9 @@ pub struct ResolvedImage {
     pub account: Option<(String, PathBuf)>,
     /// Its containers see the machine's files as they are.
     pub host_view: bool,
-    /// Its own root file system, which containers see instead of the machine's files and never write.
-    pub root: Option<PathBuf>,
+    /// The layers of its own root file system, the topmost one first, which containers see instead of the machine's
+    /// files and never write; none if it has no files of its own.
+    pub layers: Vec<PathBuf>,
 }
 
 /// The reason why a reference does not resolve.
@@ -107,7 +108,7 @@ impl From<ResolveError> for RuntimeError {
 /// The images this machine knows.
 pub struct Catalogue {
     user: Box<dyn UserImageSource>,
-    store: Option<ImageStore>,
+    store: Option<Arc<ImageStore>>,
     /// The location where a user adds entries; named by errors.
     location: String,
     /// Further repositories that built-in images stand for, without tags.
@@ -131,7 +132,7 @@ impl Catalogue {
     }
 
     /// A catalogue whose entries and loaded images may change at any time.
-    pub fn live(user: Box<dyn UserImageSource>, store: Option<ImageStore>, place: impl Into<String>) -> Self {
+    pub fn live(user: Box<dyn UserImageSource>, store: Option<Arc<ImageStore>>, place: impl Into<String>) -> Self {
         let search_path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
         let pull = PullMode::Never;
         Self { user, store, location: place.into(), builtin_aliases: Vec::new(), pull, search_path }
@@ -216,7 +217,7 @@ impl Catalogue {
 
     /// Every loaded image with its names.
     pub fn all_loaded(&self) -> Vec<(StoredImage, Vec<String>)> {
-        self.store.as_ref().map(ImageStore::list).unwrap_or_default()
+        self.store.as_ref().map(|store| store.list()).unwrap_or_default()
     }
 
     fn loaded(&self, parsed: &ImageReference) -> Option<StoredImage> {
@@ -245,7 +246,7 @@ impl Catalogue {
             files: Vec::new(),
             account: None,
             host_view: false,
-            root: self.store.as_ref().map(|store| store.root_of(&image.id)),
+            layers: self.store.as_ref().map(|store| store.layer_roots(image)).unwrap_or_default(),
         }
     }
 
@@ -283,7 +284,7 @@ impl Catalogue {
             files: Vec::new(),
             account: None,
             host_view: false,
-            root: None,
+            layers: Vec::new(),
         })
     }
 
@@ -345,7 +346,7 @@ impl Catalogue {
             files: image.files.iter().map(|&(path, text)| (path.into(), text.to_owned())).collect(),
             account: image.account.map(|(name, home)| (name.to_owned(), home.into())),
             host_view: image.source == ImageSource::AsGiven,
-            root: None,
+            layers: Vec::new(),
         })
     }
 

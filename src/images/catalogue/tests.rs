@@ -320,17 +320,17 @@ fn loaded_images_come_before_the_users_entries_and_built_in_ones_img_3() {
     std::fs::write(store.join("tags.json"), tags).unwrap();
     let entries = vec![serde_json::from_str(r#"{"name":"shop","tags":["v1"],"entrypoint":["sh"]}"#).unwrap()];
     let user = Arc::new(UserImages { entries, problems: Vec::new() });
-    let catalogue = Catalogue::live(Box::new(user), Some(ImageStore::of(data.path())), "PLACE");
+    let catalogue = Catalogue::live(Box::new(user), Some(Arc::new(ImageStore::of(data.path()))), "PLACE");
 
-    assert!(catalogue.resolve("shop:v1").unwrap().root.is_some(), "before the user's entry");
-    assert!(catalogue.resolve("gcr.io/me/shop:v1").unwrap().root.is_none(), "the entry has no registry");
+    assert!(catalogue.resolve("shop:v1").unwrap().layers.len() == 1, "before the user's entry");
+    assert!(catalogue.resolve("gcr.io/me/shop:v1").unwrap().layers.is_empty(), "the entry has no registry");
     let loaded = catalogue.resolve("docker.io/library/shop:v3").unwrap();
-    assert_eq!(loaded.root, Some(image.join("rootfs")));
+    assert_eq!(loaded.layers, [image.join("rootfs")]);
     assert_eq!((loaded.image_id.as_str(), loaded.size_bytes, loaded.stop_signal), (id.as_str(), 7, 2));
     assert_eq!(loaded.working_dir, Path::new("/srv"));
     assert_eq!((loaded.user.as_deref(), &loaded.env[0]), (Some("1"), &("A".into(), "b=c".into())));
-    assert!(catalogue.resolve("nginx:1.25").unwrap().root.is_some(), "before the built-in one");
-    assert!(catalogue.resolve("nginx:1.27").unwrap().root.is_none());
+    assert!(catalogue.resolve("nginx:1.25").unwrap().layers.len() == 1, "before the built-in one");
+    assert!(catalogue.resolve("nginx:1.27").unwrap().layers.is_empty());
     assert!(catalogue.find_loaded("shop:v3").is_some() && catalogue.find_loaded("gcr.io/me/shop:v1").is_none());
     // Unlike the user's entries, a loaded name belongs to one registry.
     assert!(catalogue.resolve("gcr.io/mine:1").is_err());
@@ -343,7 +343,7 @@ fn loaded_images_come_before_the_users_entries_and_built_in_ones_img_3() {
     );
     let digest = format!("shop@sha256:{}", "0".repeat(64));
     assert!(matches!(catalogue.resolve(&digest), Err(ResolveError::UnknownDigest(_))));
-    assert!(catalogue.resolve(&format!("shop@{id}")).unwrap().root.is_some());
+    assert!(!catalogue.resolve(&format!("shop@{id}")).unwrap().layers.is_empty());
 }
 
 /// IMG-4: `podium image explain` names the source that gives the image, and the reasons of the others.

@@ -29,7 +29,7 @@ use crate::registry::{
     RemoteManifest,
 };
 use crate::store::{
-    ChainId, Digest, ImageDescription, ImageStore, Limits, LoadError, PackedLayer, StoredImage,
+    ChainId, Digest, ImageDescription, ImageStore, Limits, LoadError, PackedLayer, Provenance, StoredImage,
 };
 use crate::{CredentialError, ImageReference, InvalidReference};
 use layer_locks::LayerLocks;
@@ -243,9 +243,11 @@ impl Pull {
         }
         let manifest = remote.manifest().await.map_err(registry)?;
         let names = self.names(&manifest);
-        let (description, _, _) = ImageDescription::read(&manifest.config)
+        let (mut description, _, _) = ImageDescription::read(&manifest.config)
             .map_err(|error| store(LoadError::NotAnImage(format!("its configuration: {error}"))))?;
-        let known = self.inner.store.add_names_to(&manifest.config_digest, &names);
+        description.provenance = Provenance::Pulled;
+        description.manifest_digest = Digest::parse(&manifest.manifest_digest).ok();
+        let known = self.inner.store.add_names_to(&manifest.config_digest, &names, Provenance::Pulled);
         match known {
             Ok(Some(image)) => return Ok(image),
             Ok(None) => {}

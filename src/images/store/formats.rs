@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
+use super::digest::{Digest, is_hex};
 use super::options::{Limits, LoadError};
 use super::platform::Platform;
-use base::hex::hex;
+use super::writer::ImageDescription;
 
 /// The process that a container of the image runs, by the image's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all(serialize = "camelCase", deserialize = "PascalCase"), default)]
-pub(crate) struct RunConfig {
+pub struct RunConfig {
     /// The program and its fixed arguments.
     #[serde(deserialize_with = "or_default", alias = "entrypoint")]
     pub(crate) entrypoint: Vec<String>,
@@ -49,38 +49,36 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(
 /// One image of an archive, ready to be unpacked.
 #[derive(Debug)]
 pub(super) struct ArchivedImage {
-    pub(super) id: String,
-    pub(super) manifest_digest: Option<String>,
+    pub(super) description: ImageDescription,
     pub(super) platform: Platform,
-    pub(super) run: RunConfig,
-    pub(super) layers: Vec<PackedLayer>,
+    pub(super) layers: Vec<ArchivedLayer>,
     /// Its names in the archive.
     pub(super) names: Vec<String>,
 }
 
 /// One layer of an archived image.
 #[derive(Debug)]
-pub(super) struct PackedLayer {
+pub(super) struct ArchivedLayer {
     /// The name of the archive member that holds the layer.
     pub(super) member: String,
     /// The digest of the member as it is.
-    pub(super) digest: Option<String>,
+    pub(super) digest: Option<Digest>,
     /// The digest of the layer's uncompressed content.
-    pub(super) diff_id: String,
+    pub(super) diff_id: Digest,
 }
 
 #[derive(Deserialize)]
-struct Configuration {
+pub(super) struct Configuration {
     #[serde(flatten)]
-    platform: Platform,
+    pub(super) platform: Platform,
     #[serde(default)]
-    config: Option<RunConfig>,
-    rootfs: RootFs,
+    pub(super) config: Option<RunConfig>,
+    pub(super) rootfs: RootFs,
 }
 
 #[derive(Deserialize)]
-struct RootFs {
-    diff_ids: Vec<String>,
+pub(super) struct RootFs {
+    pub(super) diff_ids: Vec<Digest>,
 }
 
 #[derive(Deserialize)]
@@ -94,7 +92,7 @@ struct DockerImage {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Descriptor {
-    digest: String,
+    digest: Digest,
     #[serde(default)]
     platform: Option<Platform>,
     #[serde(default)]
@@ -141,16 +139,17 @@ impl Reader<'_> {
         let mut images = Vec::new();
         for image in listed {
             let bytes = self.archive.bytes(&image.config, self.limits)?;
-            let id = digest_of(&bytes);
+            let id = Digest::of(&bytes);
             // The configuration's file is named after its digest, except in some older archives.
             let named = image.config.rsplit('/').next().unwrap_or_default().trim_end_matches(".json");
-            if is_hex(named) && id != format!("sha256:{named}") {
-                return Err(LoadError::digest(&image.config, &format!("sha256:{named}"), &id));
+            if is_hex(named) && id.hex() != named {
+                return Err(LoadError::digest(&image.config, &format!("sha256:{named}"), id.as_str()));
             }
             let layers = image.layers.into_iter().map(|member| (member, None)).collect();
-            let known = layout.iter().find(|known| known.id == id);
+            let known = layout.iter().find(|known| known.description.id == id);
             let mut packed = self.packed(&image.config, &bytes, layers)?;
-            packed.manifest_digest = known.and_then(|known| known.manifest_digest.clone());
+            packed.description.manifest_digest =
+                known.and_then(|known| known.description.manifest_digest.clone());
             packed.names = image.repo_tags.unwrap_or_default();
             images.push(packed);
         }
@@ -168,7 +167,7 @@ impl Reader<'_> {
         for descriptor in mine {
             let mut packed = self.image(descriptor, 0)?;
             packed.names.extend(name_of(descriptor));
-            match images.iter_mut().find(|known| known.id == packed.id) {
+            match images.iter_mut().find(|known| known.description.id == packed.description.id) {
                 Some(known) => known.names.extend(packed.names),
                 None => images.push(packed),
             }
@@ -179,7 +178,7 @@ impl Reader<'_> {
     /// The image behind a manifest, or behind an index of manifests for several platforms.
     fn image(&self, descriptor: &Descriptor, depth: u8) -> Result<ArchivedImage, LoadError> {
         let bytes = self.blob(&descriptor.digest)?;
-        let member = blob_member(&descriptor.digest)?;
+        let member = blob_member(&descriptor.digest);
         let value: serde_json::Value = parse(&member, &bytes)?;
         if value.get("manifests").is_some() {
             if depth > 3 {
@@ -194,10 +193,9 @@ impl Reader<'_> {
         let manifest: OciManifest = parse(&member, &bytes)?;
         let config = self.blob(&manifest.config.digest)?;
         let layers = manifest.layers.into_iter();
-        let layers = layers.map(|layer| Ok((blob_member(&layer.digest)?, Some(layer.digest))));
-        let layers = layers.collect::<Result<_, LoadError>>()?;
-        let mut packed = self.packed(&manifest.config.digest, &config, layers)?;
-        packed.manifest_digest = Some(descriptor.digest.clone());
+        let layers = layers.map(|layer| (blob_member(&layer.digest), Some(layer.digest))).collect();
+        let mut packed = self.packed(manifest.config.digest.as_str(), &config, layers)?;
+        packed.description.manifest_digest = Some(descriptor.digest.clone());
         Ok(packed)
     }
 
@@ -205,10 +203,9 @@ impl Reader<'_> {
         &self,
         name: &str,
         bytes: &[u8],
-        layers: Vec<(String, Option<String>)>,
+        layers: Vec<(String, Option<Digest>)>,
     ) -> Result<ArchivedImage, LoadError> {
-        let configuration: Configuration = parse(name, bytes)?;
-        let diff_ids = configuration.rootfs.diff_ids;
+        let (description, platform, diff_ids) = ImageDescription::read(bytes).map_err(unreadable(name))?;
         if diff_ids.len() != layers.len() {
             return Err(LoadError::NotAnImage(format!(
                 "{name} lists {} layers, but the manifest lists {}",
@@ -220,15 +217,8 @@ impl Reader<'_> {
             return Err(LoadError::TooLarge(format!("more than {} layers", self.limits.layers)));
         }
         let layers = layers.into_iter().zip(diff_ids);
-        let layers = layers.map(|((member, digest), diff_id)| PackedLayer { member, digest, diff_id });
-        Ok(ArchivedImage {
-            id: digest_of(bytes),
-            manifest_digest: None,
-            platform: configuration.platform,
-            run: configuration.config.unwrap_or_default(),
-            layers: layers.collect(),
-            names: Vec::new(),
-        })
+        let layers = layers.map(|((member, digest), diff_id)| ArchivedLayer { member, digest, diff_id });
+        Ok(ArchivedImage { description, platform, layers: layers.collect(), names: Vec::new() })
     }
 
     fn document<T: DeserializeOwned>(&self, member: &str) -> Result<T, LoadError> {
@@ -236,33 +226,29 @@ impl Reader<'_> {
     }
 
     /// A small blob, checked against its digest.
-    fn blob(&self, digest: &str) -> Result<Vec<u8>, LoadError> {
-        let member = blob_member(digest)?;
+    fn blob(&self, digest: &Digest) -> Result<Vec<u8>, LoadError> {
+        let member = blob_member(digest);
         let bytes = self.archive.bytes(&member, self.limits)?;
-        let found = digest_of(&bytes);
-        if found == digest { Ok(bytes) } else { Err(LoadError::digest(&member, digest, &found)) }
+        let found = Digest::of(&bytes);
+        if found == *digest {
+            Ok(bytes)
+        } else {
+            Err(LoadError::digest(&member, digest.as_str(), found.as_str()))
+        }
     }
 }
 
 fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, LoadError> {
-    serde_json::from_slice(bytes).map_err(|error| LoadError::NotAnImage(format!("{name}: {error}")))
+    serde_json::from_slice(bytes).map_err(unreadable(name))
+}
+
+fn unreadable(name: &str) -> impl FnOnce(serde_json::Error) -> LoadError {
+    move |error| LoadError::NotAnImage(format!("{name}: {error}"))
 }
 
 /// The path of a blob in an OCI layout.
-fn blob_member(digest: &str) -> Result<String, LoadError> {
-    match digest.split_once(':') {
-        Some(("sha256", hex)) if is_hex(hex) => Ok(format!("blobs/sha256/{hex}")),
-        _ => Err(LoadError::NotAnImage(format!("invalid sha256 digest {digest:?}"))),
-    }
-}
-
-fn is_hex(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-}
-
-/// `sha256:HEX`.
-pub(super) fn digest_of(bytes: &[u8]) -> String {
-    format!("sha256:{}", hex(Sha256::digest(bytes)))
+fn blob_member(digest: &Digest) -> String {
+    format!("blobs/sha256/{}", digest.hex())
 }
 
 /// Returns true if this machine can run the image; attestations and the like have the platform `unknown/unknown`.

@@ -1,19 +1,15 @@
-//! Loads an archive: chooses its images, unpacks them beside the store, and moves them in whole.
+//! Loads an archive: chooses its images, and adds their layers and then each image itself.
 //!
 //! An image is present with all of its files or not at all, even after an interruption. Loading an image again only
 //! renews its names.
-
-use std::fs;
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
 
 use super::archive::Archive;
 use super::formats::{self, ArchivedImage};
 use super::options::{Input, LoadError, LoadOptions};
 use super::platform::Platform;
-use super::unpack::unpack;
-use super::{ImageStore, StoredImage, UNPACKING};
+use super::writer::PackedLayer;
+use super::Provenance;
+use super::{ImageStore, StoredImage};
 use crate::ImageReference;
 
 /// One loaded image.
@@ -39,11 +35,8 @@ impl ImageStore {
         mut on_loaded: impl FnMut(&LoadedImage),
     ) -> Result<(), LoadError> {
         let tag = options.tag.as_deref().map(name_of).transpose()?;
-        let at = |path: &Path| LoadError::io(path.display().to_string());
-        let _lock = self.lock().map_err(at(&self.directory))?;
-        let work = self.directory.join(format!("{UNPACKING}{:08x}", base::random::random::<u32>()));
-        let scratch = Scratch::new(&work).map_err(at(&work))?;
-        let archive = Archive::open(input, &scratch.0, &options.limits)?;
+        let work = self.work_dir().map_err(self.failed())?;
+        let archive = Archive::open(input, work.path(), &options.limits)?;
         let images = formats::images(&archive, &options.limits)?;
         if images.is_empty() {
             return Err(LoadError::NotAnImage("the archive contains no image".into()));
@@ -52,9 +45,17 @@ impl ImageStore {
         // part.
         let names = names(&images, tag.as_ref())?;
         for (image, names) in images.into_iter().zip(names) {
-            on_loaded(&self.load_one(&archive, image, &names, options, &scratch.0)?);
+            let loaded = self.load_one(&archive, image, &names, options);
+            on_loaded(&loaded.inspect_err(|_| self.drop_unused_layers())?);
         }
         Ok(())
+    }
+
+    /// Removes the layers of an image that was not loaded.
+    fn drop_unused_layers(&self) {
+        if let Err(error) = self.prune(|_| false) {
+            tracing::warn!("cannot remove layers without an image: {error}");
+        }
     }
 
     fn load_one(
@@ -63,7 +64,6 @@ impl ImageStore {
         packed: ArchivedImage,
         names: &[ImageReference],
         options: &LoadOptions,
-        scratch: &Path,
     ) -> Result<LoadedImage, LoadError> {
         let mut notes = Vec::new();
         if !packed.platform.runs_on(&Platform::machine()) {
@@ -73,47 +73,37 @@ impl ImageStore {
                 Platform::machine()
             ));
         }
-        let directory = self.image_directory(&packed.id);
-        let known =
-            self.index().images.get(&packed.id).filter(|_| directory.join("rootfs").is_dir()).cloned();
-        let is_known = known.is_some();
-        let image = if let Some(image) = known {
-            image
-        } else {
-            let making = scratch.join(&packed.id[7..]);
-            let image = unpack(archive, packed, &making, options, &mut notes)?;
-            let at = || LoadError::io(directory.display().to_string());
-            if directory.exists() {
-                // An incomplete image that a user has put there would make the rename fail.
-                fs::remove_dir_all(&directory).map_err(at())?;
-            }
-            fs::rename(&making, &directory).map_err(at())?;
-            image
+        let known = self.add_names_to(packed.description.id.as_str(), names, Provenance::Loaded).map_err(self.failed())?;
+        let was_present = known.is_some();
+        let image = match known {
+            Some(image) => image,
+            None => self.add(archive, packed, names, options, &mut notes)?,
         };
-        let mut tags = self.index().tags.clone();
-        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        for name in &names {
-            tags.insert(name.clone(), image.id.clone());
+        let names = names.iter().map(ToString::to_string).collect();
+        Ok(LoadedImage { names, image, was_present, notes })
+    }
+
+    fn add(
+        &self,
+        archive: &Archive,
+        packed: ArchivedImage,
+        names: &[ImageReference],
+        options: &LoadOptions,
+        notes: &mut Vec<String>,
+    ) -> Result<StoredImage, LoadError> {
+        let mut writer = self.writer(&options.limits)?;
+        for layer in &packed.layers {
+            if !writer.reuse_layer(&layer.diff_id)? {
+                let stream = archive.reader(&layer.member)?;
+                let packed = PackedLayer {
+                    name: &layer.member,
+                    diff_id: &layer.diff_id,
+                    digest: layer.digest.as_ref(),
+                };
+                notes.extend(writer.add_layer(packed, stream)?.notes);
+            }
         }
-        self.write_tags(&tags).map_err(LoadError::io(self.directory.display().to_string()))?;
-        Ok(LoadedImage { names, image, was_present: is_known, notes })
-    }
-}
-
-/// A directory that is removed on drop.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(path: &Path) -> io::Result<Self> {
-        fs::DirBuilder::new().mode(0o700).create(path)?;
-        Ok(Self(path.to_path_buf()))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // The next writer removes what cannot be removed now.
-        let _ = fs::remove_dir_all(&self.0);
+        writer.add_image(packed.description, names)
     }
 }
 
@@ -144,7 +134,7 @@ fn names(
         if names.is_empty() {
             return Err(LoadError::Names(format!(
                 "image {} has no name in the archive; name it with --tag NAME:TAG",
-                image.id
+                image.description.id
             )));
         }
         Ok(names)

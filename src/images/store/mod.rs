@@ -1,75 +1,81 @@
-//! The images that were loaded on this machine (IMG-3): `DATA/images/store`, shared by all its nodes.
+//! The images on this machine (IMG-3): `DATA/images/store`, shared by all its nodes.
 //!
 //! ```text
-//! lock                one writer at a time
-//! tags.json           name:tag → id; replaced as a whole, last, so that a reader sees all of an image or none
-//! sha256-HEX/         one image by the digest of its configuration
-//!   image.json        the process it runs
-//!   rootfs/           its layers, one over the other
-//! unpack-…/           being unpacked, or left by a crash; the next writer removes it
+//! lock                held for short changes: new names, a new layer's rename, removals
+//! tags.json           name:tag and name@digest → id; replaced as a whole, last, so that a reader sees all of an image
+//!                     or none
+//! images/HEX.json     one image by the digest of its configuration: the process it runs and its layers; the file's
+//!                     time is the image's last use
+//! layers/HEX/         one layer by its chain id, shared by all images that have it
+//!   layer.json        its size
+//!   root/             its files, with whiteouts in overlayfs' form: character devices 0:0, and directories with the
+//!                     attribute user.overlay.opaque, which needs no rights, so that all overlays are mounted with
+//!                     `userxattr`
+//! new/NAME/           unfinished files of a writer, or the remains of one that crashed; the next writer removes them
+//! sha256-HEX/         one image as earlier versions stored it: image.json, and all its layers flattened in rootfs/
 //! ```
+//!
+//! A layer is known by its chain id, which covers it and all layers below it, and not by its digest alone: its entries
+//! mean places in the merged tree. If a lower layer has the link `lib -> usr/lib`, the entry `lib/x` of an upper one
+//! belongs at `usr/lib/x`; as a tree of its own, it would replace the link by a directory that hides /usr/lib. A hard
+//! link to a lower layer's file is a copy of it. So the same tar stream over other layers may become another tree, and
+//! the layers of one image are unpacked one after the other; those of several images at the same time. containerd uses
+//! chain ids too. (Where it unpacks into overlayfs' upper directory, it sees no links of lower layers, and refuses hard
+//! links to their files; where it unpacks into a mount, it treats both as this store does.)
 //!
 //! Readers take no lock. Nothing here runs anything, and nothing uses a network.
 
 mod archive;
 mod compression;
+mod digest;
 mod formats;
 mod layer;
 mod load;
 mod options;
 mod platform;
+mod record;
 mod remove;
 #[cfg(test)]
 mod tests;
-mod unpack;
+mod work;
+mod writer;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
-use serde::{Deserialize, Serialize};
 
-pub(crate) use formats::RunConfig;
+pub use digest::{ChainId, Digest, InvalidDigest};
+pub use formats::RunConfig;
+pub use load::LoadedImage;
 pub use options::{Input, Limits, LoadError, LoadOptions};
+pub use platform::Platform;
+pub use record::{Provenance, StoredImage};
+pub use remove::{ImageUse, RemoveError};
+pub use writer::{AddedLayer, ImageDescription, ImageWriter, PackedLayer};
 
 use super::ImageReference;
 use base::optional_file::read_optional;
 
-/// One loaded image.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct StoredImage {
-    /// The digest of its configuration: `sha256:HEX`.
-    pub id: String,
-    /// The digest of its manifest, if the archive had one.
-    pub manifest_digest: Option<String>,
-    /// `linux/amd64`.
-    pub platform: String,
-    /// The size of its files.
-    pub size_bytes: u64,
-    /// It came from a registry.
-    #[serde(default)]
-    pub is_pulled: bool,
-    /// The process it runs.
-    pub(crate) run: RunConfig,
-}
+/// Names, and the ids of their images: `name:tag` and `name@sha256:HEX`, the digest of a manifest.
+type Names = BTreeMap<String, String>;
 
 /// The store's content at one moment.
 #[derive(Debug, Default)]
 struct Index {
-    tags: BTreeMap<String, String>,
+    names: Names,
     images: BTreeMap<String, StoredImage>,
 }
 
 /// Identifies a version of `tags.json`.
 type FileStamp = (u64, i64, i64, u64);
 
-/// The loaded images of one data directory.
+/// The images of one data directory.
 #[derive(Debug)]
 pub struct ImageStore {
     directory: PathBuf,
@@ -83,53 +89,52 @@ impl ImageStore {
         Self { directory: data_dir.join("images").join("store"), cached: Mutex::default() }
     }
 
-    /// The loaded image that a reference means: by its tag, or by its manifest's or configuration's digest.
-    pub(crate) fn find(&self, reference: &ImageReference) -> Option<StoredImage> {
+    /// The image that a reference means: by its tag, or by its manifest's or configuration's digest.
+    pub fn find(&self, reference: &ImageReference) -> Option<StoredImage> {
         let index = self.index();
+        let named = |name: &String| index.names.get(name).and_then(|id| index.images.get(id));
         let found = if let Some(digest) = &reference.digest {
-            index.images.values().find(|image| {
-                let is_it = image.id == *digest || image.manifest_digest.as_ref() == Some(digest);
-                is_it && index.names(&image.id).any(|name| reference.name() == name.name())
+            // A tag beside a digest has no meaning.
+            named(&format!("{}@{digest}", reference.name())).or_else(|| {
+                index.images.values().find(|image| {
+                    let manifest = image.manifest_digest.as_ref().map(Digest::as_str);
+                    let is_it = image.id == *digest || manifest == Some(digest);
+                    is_it && index.parsed_names(&image.id).any(|name| reference.name() == name.name())
+                })
             })
         } else {
-            let id = index.tags.get(&reference.to_string());
             // Images built with podman and buildah are called localhost/NAME.
-            let local = || index.tags.get(&format!("localhost/{reference}"));
-            let id = id.or_else(|| local().filter(|_| reference.registry.is_none()));
-            id.and_then(|id| index.images.get(id))
+            let local = || named(&format!("localhost/{reference}"));
+            named(&reference.to_string()).or_else(|| local().filter(|_| reference.registry.is_none()))
         };
-        found.filter(|image| self.root_of(&image.id).is_dir()).cloned()
+        found.filter(|image| self.is_complete(image)).cloned()
     }
 
-    /// Every image with its names.
-    pub(crate) fn list(&self) -> Vec<(StoredImage, Vec<String>)> {
+    /// Every image with its names: its tags, and its digests in repositories where it has no tag.
+    pub fn list(&self) -> Vec<(StoredImage, Vec<String>)> {
         let index = self.index();
-        let with_names = |image: &StoredImage| {
-            let names = index.names(&image.id).map(|name| name.to_string()).collect();
-            (image.clone(), names)
-        };
-        let is_there = |image: &&StoredImage| self.root_of(&image.id).is_dir();
-        index.images.values().filter(is_there).map(with_names).collect()
+        let is_there = |image: &&StoredImage| self.is_complete(image);
+        let images = index.images.values().filter(is_there);
+        images.map(|image| (image.clone(), index.names_of(&image.id))).collect()
+    }
+
+    /// The digests of an image's manifests in their repositories (`repository@sha256:HEX`), as a pod's status and a
+    /// node's list of images show them.
+    pub fn repository_digests(&self, id: &str) -> Vec<String> {
+        let index = self.index();
+        let digests = index.parsed_names(id).filter(|name| name.digest.is_some());
+        digests.map(|name| name.to_string()).collect()
     }
 
     pub(super) fn tags_of(&self, name: &str) -> Vec<String> {
         let index = self.index();
-        let parsed = index.tags.keys().filter_map(|tag| ImageReference::parse(tag).ok());
+        let parsed = index.names.keys().filter_map(|tag| ImageReference::parse(tag).ok());
         parsed.filter(|known| known.name() == name).filter_map(|known| known.tag).collect()
-    }
-
-    /// The root file system of an image.
-    pub fn root_of(&self, id: &str) -> PathBuf {
-        self.image_directory(id).join("rootfs")
-    }
-
-    fn image_directory(&self, id: &str) -> PathBuf {
-        self.directory.join(id.replace(':', "-"))
     }
 
     /// Returns the current content; reads it again only after a change.
     fn index(&self) -> Arc<Index> {
-        let stamp = fs::metadata(self.directory.join("tags.json"))
+        let stamp = fs::metadata(self.names_path())
             .ok()
             .map(|about| (about.ino(), about.mtime(), about.mtime_nsec(), about.size()));
         let mut known = self.cached.lock();
@@ -140,55 +145,64 @@ impl ImageStore {
     }
 
     fn read_index(&self) -> Index {
-        let text = read_optional(self.directory.join("tags.json"));
-        let tags = if text.is_empty() { Ok(BTreeMap::new()) } else { serde_json::from_str(&text) };
-        let tags = tags.unwrap_or_else(|error| {
+        let text = read_optional(self.names_path());
+        let names = if text.is_empty() { Ok(BTreeMap::new()) } else { serde_json::from_str(&text) };
+        let names = names.unwrap_or_else(|error| {
             tracing::warn!("cannot read the names of the images in {}: {error}", self.directory.display());
             BTreeMap::new()
         });
-        let mut images = BTreeMap::new();
-        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with("sha256-")
-                && let Ok(text) = fs::read(entry.path().join("image.json"))
-                && let Ok(image) = serde_json::from_slice::<StoredImage>(&text)
-            {
-                images.insert(image.id.clone(), image);
-            }
-        }
-        Index { tags, images }
+        let images = self.read_records().images.into_iter().map(|image| (image.id.clone(), image));
+        Index { names, images: images.collect() }
     }
 
-    /// Makes this process the only writer, and removes the remains of a crashed one.
+    fn names_path(&self) -> PathBuf {
+        self.directory.join("tags.json")
+    }
+
+    /// Makes this process the only writer, for a moment.
     fn lock(&self) -> io::Result<fs::File> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
         let lock = fs::File::options().create(true).append(true).open(self.directory.join("lock"))?;
         flock(&lock, FlockOperation::LockExclusive)?;
-        for entry in fs::read_dir(&self.directory)? {
-            let entry = entry?;
-            if entry.file_name().to_string_lossy().starts_with(UNPACKING) {
-                fs::remove_dir_all(entry.path())?;
-            }
-        }
         Ok(lock)
     }
 
-    /// Replaces the tags; the caller is the only writer.
-    fn write_tags(&self, tags: &BTreeMap<String, String>) -> io::Result<()> {
-        let temporary = self.directory.join("tags.json.new");
-        let mut file = fs::File::create(&temporary)?;
-        file.write_all(&serde_json::to_vec_pretty(tags)?)?;
-        file.sync_all()?;
-        fs::rename(&temporary, self.directory.join("tags.json"))?;
-        fs::File::open(&self.directory)?.sync_all()
+    /// Replaces the names. The caller holds the store's lock.
+    fn write_names(&self, names: &Names) -> io::Result<()> {
+        record::replace_file(&self.names_path(), &serde_json::to_vec_pretty(names)?)
+    }
+
+    /// Gives further names to an image that is already there; returns `None` if it is not. An image that is loaded
+    /// after it was pulled counts as loaded.
+    pub fn add_names_to(
+        &self,
+        id: &str,
+        names: &[ImageReference],
+        provenance: Provenance,
+    ) -> io::Result<Option<StoredImage>> {
+        let _lock = self.lock()?;
+        let known = self.index().images.get(id).filter(|image| self.is_complete(image)).cloned();
+        let Some(mut image) = known else { return Ok(None) };
+        if image.provenance == Provenance::Pulled && provenance == Provenance::Loaded {
+            image.provenance = provenance;
+            self.write_record(&image)?;
+        }
+        self.add_names(&image, names)?;
+        Ok(Some(image))
     }
 }
 
-/// The prefix of directories of unfinished images.
-const UNPACKING: &str = "unpack-";
-
 impl Index {
-    fn names(&self, id: &str) -> impl Iterator<Item = ImageReference> {
-        let own = self.tags.iter().filter(move |(_, of)| *of == id);
+    fn parsed_names(&self, id: &str) -> impl Iterator<Item = ImageReference> {
+        let own = self.names.iter().filter(move |(_, of)| *of == id);
         own.filter_map(|(name, _)| ImageReference::parse(name).ok())
+    }
+
+    /// An image's tags, and its digests in repositories where it has no tag.
+    fn names_of(&self, id: &str) -> Vec<String> {
+        let tagged: Vec<String> =
+            self.parsed_names(id).filter(|name| name.tag.is_some()).map(|name| name.name()).collect();
+        let shown = self.parsed_names(id).filter(|name| name.tag.is_some() || !tagged.contains(&name.name()));
+        shown.map(|name| name.to_string()).collect()
     }
 }

@@ -4,18 +4,21 @@ use serde::Deserialize;
 
 /// A platform as image indexes and configurations write it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(super) struct Platform {
+pub struct Platform {
+    /// `linux`.
     #[serde(default)]
-    pub(super) os: String,
+    pub os: String,
+    /// `amd64`.
     #[serde(default)]
-    pub(super) architecture: String,
+    pub architecture: String,
+    /// `v8`; often empty.
     #[serde(default)]
-    pub(super) variant: String,
+    pub variant: String,
 }
 
 impl Platform {
     /// The machine's own.
-    pub(super) fn machine() -> Self {
+    pub fn machine() -> Self {
         let (architecture, variant) = match std::env::consts::ARCH {
             "x86_64" => ("amd64", ""),
             "x86" => ("386", ""),
@@ -28,7 +31,7 @@ impl Platform {
     }
 
     /// Returns true if programs for `self` run on `machine`; an unnamed variant matches any.
-    pub(super) fn runs_on(&self, machine: &Self) -> bool {
+    pub fn runs_on(&self, machine: &Self) -> bool {
         self.os == machine.os
             && self.architecture == machine.architecture
             && (self.variant.is_empty() || machine.variant.is_empty() || self.variant <= machine.variant)

@@ -1,9 +1,17 @@
-//! Removes a loaded image: first its name, then, if no name is left, its files. The last name of an image that is in
-//! use cannot be removed.
+//! Removes images: by name, or those that nothing uses. First the names and the record go, then the layers that no
+//! image has, in a way that a crash cannot leave an image without its layers.
 
-use std::fs;
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
 
-use super::{ImageStore, StoredImage, UNPACKING};
+use jiff::Timestamp;
+
+use super::digest::ChainId;
+use super::record::sync_directory;
+use super::work::{WorkDir, entries};
+use super::{ImageStore, Index, Names, StoredImage};
 use crate::ImageReference;
 
 /// The reason why an image was not removed.
@@ -26,58 +34,187 @@ pub enum RemoveError {
         /// The path or step that failed.
         subject: String,
         /// The error.
-        source: std::io::Error,
+        source: io::Error,
     },
 }
 
+/// The use of an image, for garbage collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageUse {
+    /// The image.
+    pub image: StoredImage,
+    /// Its names.
+    pub names: Vec<String>,
+    /// The time of its last use, or of its addition.
+    pub last_used: Timestamp,
+    /// The size of the layers that no other image has.
+    pub own_bytes: u64,
+}
+
 impl ImageStore {
-    /// Removes a name, or an image with all its names by its id. Returns the removed names, and the id if the image
-    /// itself was removed.
+    /// Removes a name, or an image with all its names by its id. The last tag of a repository takes the digests that
+    /// are known there with it. Returns the removed names, and the id if the image itself was removed.
     pub fn remove(
         &self,
         requested: &str,
         in_use: impl Fn(&StoredImage) -> Option<String>,
     ) -> Result<Vec<String>, RemoveError> {
-        let at = || {
-            let subject = self.directory.display().to_string();
-            move |source| RemoveError::Io { subject, source }
-        };
-        let _lock = self.lock().map_err(at())?;
+        self.remove_remains().map_err(self.removal_failed())?;
+        let lock = self.lock().map_err(self.removal_failed())?;
         let index = self.index();
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "an id need not be a reference; no image has an empty name"
-        )]
-        let name = ImageReference::parse(requested).map(|parsed| parsed.to_string()).unwrap_or_default();
-        let id_begin = if requested.starts_with("sha256:") {
-            requested.to_owned()
-        } else {
-            format!("sha256:{requested}")
-        };
-        let by_id = |image: &&StoredImage| requested.len() >= 6 && image.id.starts_with(&id_begin);
-        let mut with_id = index.images.values().filter(by_id);
-        let (image, names) = if let Some(id) = index.tags.get(&name) {
-            (index.images.get(id), vec![name])
-        } else {
-            let image = with_id.next().filter(|_| with_id.next().is_none());
-            let names = image.map(|image| index.names(&image.id).map(|name| name.to_string()).collect());
-            (image, names.unwrap_or_default())
-        };
-        let Some(image) = image else { return Err(RemoveError::Unknown(requested.to_owned())) };
-        let mut tags = index.tags.clone();
-        tags.retain(|known, _| !names.contains(known));
-        let last = !tags.values().any(|id| *id == image.id);
+        let (image, removed) = find(&index, requested)?;
+        let mut names = index.names.clone();
+        names.retain(|known, _| !removed.contains(known));
+        drop_orphaned_digests(&mut names, &image.id, &removed);
+        let last = !names.values().any(|id| *id == image.id);
         if last && let Some(by) = in_use(image) {
             return Err(RemoveError::InUse { image: requested.to_owned(), by });
         }
-        self.write_tags(&tags).map_err(at())?;
-        let mut removed = names;
-        if last {
-            let doomed = self.directory.join(format!("{UNPACKING}{:08x}", base::random::random::<u32>()));
-            fs::rename(self.image_directory(&image.id), &doomed).map_err(at())?;
-            fs::remove_dir_all(&doomed).map_err(at())?;
-            removed.push(image.id.clone());
+        let mut reported = removed;
+        let trash = if last {
+            reported.push(image.id.clone());
+            self.remove_images(&lock, &[image], &names)
+        } else {
+            self.write_names(&names).map(|()| None)
+        };
+        let trash = trash.map_err(self.removal_failed())?;
+        // The files are removed without the lock: it may take long.
+        drop(lock);
+        drop(trash);
+        Ok(reported)
+    }
+
+    /// Removes every image for which `unused` returns true, with its names, and every layer that no image and no writer
+    /// has. Returns the removed images.
+    pub fn prune(&self, unused: impl Fn(&StoredImage) -> bool) -> Result<Vec<StoredImage>, RemoveError> {
+        self.remove_remains().map_err(self.removal_failed())?;
+        let lock = self.lock().map_err(self.removal_failed())?;
+        let index = self.index();
+        let removed: Vec<&StoredImage> = index.images.values().filter(|image| unused(image)).collect();
+        let mut names = index.names.clone();
+        names.retain(|_, id| !removed.iter().any(|image| image.id == *id));
+        let trash = self.remove_images(&lock, &removed, &names).map_err(self.removal_failed())?;
+        drop(lock);
+        drop(trash);
+        Ok(removed.into_iter().cloned().collect())
+    }
+
+    /// Every image with its last use, the one that was not used for the longest time first.
+    pub fn usage(&self) -> Vec<ImageUse> {
+        let index = self.index();
+        let count =
+            |layer: &ChainId| index.images.values().filter(|other| other.layers.contains(layer)).count();
+        let of = |image: &StoredImage| {
+            let own = image.layers.iter().filter(|layer| count(layer) == 1);
+            let own_bytes = own.filter_map(|layer| self.layer_record(layer)).map(|record| record.size_bytes);
+            let used = fs::metadata(self.record_path(image)).and_then(|about| about.modified()).ok();
+            ImageUse {
+                image: image.clone(),
+                names: index.names_of(&image.id),
+                last_used: used
+                    .and_then(|time| Timestamp::try_from(time).ok())
+                    .unwrap_or(Timestamp::UNIX_EPOCH),
+                own_bytes: if image.layers.is_empty() { image.size_bytes } else { own_bytes.sum() },
+            }
+        };
+        let mut uses: Vec<ImageUse> = index.images.values().map(of).collect();
+        uses.sort_by(|one, other| (one.last_used, &one.image.id).cmp(&(other.last_used, &other.image.id)));
+        uses
+    }
+
+    /// Records that an image is used now.
+    pub fn touch(&self, image: &StoredImage) -> io::Result<()> {
+        let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+        let times = rustix::fs::Timestamps { last_access: now, last_modification: now };
+        let path = self.record_path(image);
+        Ok(rustix::fs::utimensat(rustix::fs::CWD, path, &times, rustix::fs::AtFlags::empty())?)
+    }
+
+    /// Removes images, and the layers that nothing has then. Returns the directory with their files, which are removed
+    /// when it is dropped.
+    fn remove_images(
+        &self,
+        lock: &File,
+        images: &[&StoredImage],
+        names: &Names,
+    ) -> io::Result<Option<WorkDir>> {
+        // The names and records go first: without them, nobody finds the image.
+        self.write_names(names)?;
+        let trash = self.work_dir_under(lock)?;
+        for image in images {
+            let place = if image.layers.is_empty() {
+                self.flat_directory(&image.id)
+            } else {
+                self.record_path(image)
+            };
+            move_into(&place, &trash)?;
         }
-        Ok(removed)
+        if self.records().is_dir() {
+            sync_directory(&self.records())?;
+        }
+        let records = self.read_records();
+        if records.unreadable > 0 {
+            // An unreadable record may be of any layer.
+            tracing::warn!(
+                "{} records of images in {} are unreadable: no layer is removed",
+                records.unreadable,
+                self.directory.display()
+            );
+            return Ok(Some(trash));
+        }
+        let mut needed: HashSet<String> = self.kept_layers(lock)?.into_iter().collect();
+        for image in records.images {
+            needed.extend(image.layers.iter().map(|layer| layer.directory_name().to_owned()));
+        }
+        for layer in entries(&self.directory.join("layers"))? {
+            let name = layer.file_name().unwrap_or_default().to_string_lossy();
+            if !needed.contains(&*name) {
+                move_into(&layer, &trash)?;
+            }
+        }
+        Ok(Some(trash))
+    }
+
+    fn removal_failed(&self) -> impl Fn(io::Error) -> RemoveError {
+        let subject = self.directory.display().to_string();
+        move |source| RemoveError::Io { subject: subject.clone(), source }
+    }
+}
+
+fn move_into(path: &PathBuf, trash: &WorkDir) -> io::Result<()> {
+    match fs::rename(path, trash.path().join(path.file_name().unwrap_or_default())) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        moved => moved,
+    }
+}
+
+/// The image that a request means, and the names that it removes.
+fn find<'a>(index: &'a Index, requested: &str) -> Result<(&'a StoredImage, Vec<String>), RemoveError> {
+    let unknown = || RemoveError::Unknown(requested.to_owned());
+    let name = ImageReference::parse(requested).map(|parsed| parsed.to_string()).ok();
+    if let Some((name, id)) = name.and_then(|name| index.names.get_key_value(&name)) {
+        return Ok((index.images.get(id).ok_or_else(unknown)?, vec![name.clone()]));
+    }
+    let id_begin =
+        if requested.starts_with("sha256:") { requested.to_owned() } else { format!("sha256:{requested}") };
+    let by_id = |image: &&StoredImage| requested.len() >= 6 && image.id.starts_with(&id_begin);
+    let mut with_id = index.images.values().filter(by_id);
+    match (with_id.next(), with_id.next()) {
+        (Some(image), None) => Ok((image, index.names_of(&image.id))),
+        _ => Err(unknown()),
+    }
+}
+
+/// Removes an image's digests in the repositories that lost their last tag of it.
+fn drop_orphaned_digests(names: &mut Names, id: &str, removed: &[String]) {
+    let parse = |name: &String| ImageReference::parse(name).ok();
+    for repository in
+        removed.iter().filter_map(parse).filter(|name| name.tag.is_some()).map(|name| name.name())
+    {
+        let in_repository = |name: &String| parse(name).filter(|parsed| parsed.name() == repository);
+        let mut tags = names.iter().filter(|(_, of)| *of == id);
+        if !tags.any(|(name, _)| in_repository(name).is_some_and(|parsed| parsed.tag.is_some())) {
+            names.retain(|name, of| of != id || in_repository(name).is_none());
+        }
     }
 }

@@ -11,9 +11,7 @@ use serde_json::{Value, json};
 use tar::{Builder, EntryType, Header};
 
 use super::*;
-use crate::store::formats::digest_of;
-use crate::store::load::LoadedImage;
-use crate::store::remove::RemoveError;
+use base::layers::Layers;
 
 /// The type of a layer's entry.
 enum TestEntry<'a> {
@@ -51,6 +49,10 @@ fn tar_of(entries: &[(&str, TestEntry<'_>)]) -> Vec<u8> {
         builder.append(&header, content.as_bytes()).unwrap();
     }
     builder.into_inner().unwrap()
+}
+
+fn digest_of(bytes: &[u8]) -> String {
+    Digest::of(bytes).to_string()
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -171,9 +173,18 @@ impl StoreFixture {
         ImageStore::of(self.data.path()).find(&ImageReference::parse(name).unwrap())
     }
 
+    /// Returns a copy of the image's merged layers.
+    fn merged(&self, name: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let layers = Layers::new(self.store.layer_roots(&self.find(name).unwrap()));
+        layers.copy(root.path()).unwrap();
+        root
+    }
+
     /// Returns the root file system: path → kind, mode and content.
     fn files(&self, name: &str) -> BTreeMap<String, String> {
-        let root = self.store.root_of(&self.find(name).unwrap().id);
+        let root = self.merged(name);
+        let root = root.path().to_path_buf();
         let mut files = BTreeMap::new();
         let mut next = vec![root.clone()];
         while let Some(directory) = next.pop() {
@@ -195,13 +206,28 @@ impl StoreFixture {
         files
     }
 
-    /// Lists the store's directory: no unfinished image may remain there.
-    fn store_entries(&self) -> Vec<String> {
-        let names = std::fs::read_dir(self.data.path().join("images/store")).unwrap();
-        let mut names: Vec<_> = names.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-        names.retain(|name| !matches!(name.as_str(), "lock" | "tags.json"));
+    /// Lists a directory of the store.
+    fn listed(&self, directory: &str) -> Vec<String> {
+        let paths = super::work::entries(&self.data.path().join("images/store").join(directory)).unwrap();
+        let name = |path: std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let mut names: Vec<_> = paths.into_iter().map(name).collect();
         names.sort();
         names
+    }
+
+    /// Lists the images: nothing unfinished, and no layer without an image may remain.
+    fn store_entries(&self) -> Vec<String> {
+        let known = ["images", "layers", "lock", "new", "tags.json"];
+        let mut others = self.listed("");
+        others.retain(|name| !known.contains(&name.as_str()) && !name.starts_with("sha256-"));
+        assert!(others.is_empty() && self.listed("new").is_empty(), "{others:?}");
+        let images: Vec<String> = self.listed("images");
+        let flat = self.listed("").into_iter().filter(|name| name.starts_with("sha256-"));
+        let needed = self.store.list().into_iter().flat_map(|(image, _)| image.layers);
+        let needed: std::collections::BTreeSet<_> =
+            needed.map(|layer| layer.directory_name().to_owned()).collect();
+        assert_eq!(self.listed("layers"), needed.into_iter().collect::<Vec<_>>());
+        images.iter().map(|name| format!("sha256-{}", name.trim_end_matches(".json"))).chain(flat).collect()
     }
 }
 
@@ -284,7 +310,7 @@ fn layers_lie_over_each_other_img_3() {
         assert_eq!(image.run.entrypoint, ["/bin/app"]);
         assert_eq!((image.run.user.as_str(), image.run.stop_signal.as_str()), ("app:staff", "SIGINT"));
         assert_eq!(image.run.exposed_ports.keys().collect::<Vec<_>>(), ["80/tcp"]);
-        let mtime = std::fs::metadata(scene.store.root_of(&image.id).join("bin/app")).unwrap().mtime();
+        let mtime = std::fs::metadata(scene.merged("me/app:v1").path().join("bin/app")).unwrap().mtime();
         assert_eq!(mtime, 1_600_000_000, "{how}");
     }
 }
@@ -336,7 +362,7 @@ fn a_crash_leaves_no_half_image_img_3() {
     let half = scene.data.path().join("images/store/unpack-0123/rootfs/bin");
     std::fs::create_dir_all(&half).unwrap();
     // The process was killed before it wrote the name, or the user deleted the files.
-    std::fs::remove_dir_all(scene.store.root_of(&id)).unwrap();
+    std::fs::remove_dir_all(&scene.store.layer_roots(&scene.find("app:1").unwrap())[0]).unwrap();
     assert!(scene.find("app:1").is_none());
     let again = scene.load(&archive).unwrap();
     assert!(!again[0].was_present);
@@ -368,7 +394,7 @@ fn this_machines_image_of_several_is_loaded_img_3() {
     assert_eq!(image.run.cmd, std::slice::from_ref(&host_platform.architecture));
     // The reference has the manifest's digest, as a pinned reference does.
     let digest = manifests[3]["digest"].as_str().unwrap();
-    assert_eq!(image.manifest_digest.as_deref(), Some(digest));
+    assert_eq!(image.manifest_digest.as_ref().map(Digest::as_str), Some(digest));
     assert!(scene.find(&format!("multi@{digest}")).is_some());
 
     let mut members = Members::default();
@@ -424,12 +450,12 @@ fn hostile_layers_are_refused_img_3() {
         ("proc", Link("/proc/self/root")),
         ("abs/file", Plain("evil", 0o644)),
         ("up/file", Plain("evil", 0o644)),
-        ("up/abs/.wh.file", Plain("", 0)),
         ("hard", Link(&format!("{out}/file"))),
         ("harder", Hard("hard")),
     ]);
     let scene = StoreFixture::new();
-    scene.load(&docker(&["evil:1"], &[escape], &json!({}))).unwrap();
+    let removal = tar_of(&[("up/abs/.wh.file", Plain("", 0))]);
+    scene.load(&docker(&["evil:1"], &[escape, removal], &json!({}))).unwrap();
     assert_eq!(std::fs::read_to_string(outside.path().join("file")).unwrap(), "mine");
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
     let files = scene.files("evil:1");

@@ -1,15 +1,12 @@
-//! A loaded image's files as a container's root (IMG-3): a private writable layer over them, and /proc, /dev and /sys
+//! An image's files as a container's root (IMG-3): its layers with a private writable one over them, and /proc, /dev and /sys
 //! of its own.
 //!
 //! Runs in the forked child, in a mount namespace of its own. The image's files are never written. The image's links
 //! are never trusted: every mount point is looked up as if the image were already the root.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, symlink};
-use std::path::{Path, PathBuf};
 
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change,
@@ -20,7 +17,8 @@ use rustix::thread::UnshareFlags;
 use super::dev::build_dev;
 use super::devices::DeviceMounts;
 use super::kernel;
-use super::mount::{hold, link, lock_read_only};
+use super::layers;
+use super::mount::{link, lock_read_only};
 use super::view::{BindMount, ImageRoot, UPPER, View};
 use crate::daemon::os;
 use crate::daemon::program::os_text;
@@ -54,62 +52,21 @@ pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), Str
     if view.every_device { Ok(()) } else { devices.forbid_other_devices().map_err(at("devices")) }
 }
 
-/// Mounts the image's files at the container's root, writable for it alone.
+/// Mounts the image's layers at the container's root, below one that is the container's own.
 fn layer(view: &View, image: &ImageRoot) -> io::Result<()> {
     let layers = view.dir.join("layers");
     let (upper, work) = (layers.join(UPPER), layers.join("work-root"));
     fs::create_dir_all(&upper)?;
     fs::create_dir_all(&work)?;
-    let about = fs::metadata(&image.files)?;
-    fs::set_permissions(&upper, about.permissions())?;
-    let (lower, held_upper, held_work) = (hold(&image.files)?, hold(&upper)?, hold(&work)?);
-    let rights = if rustix::process::geteuid().is_root() { "" } else { ",userxattr" };
-    let options = format!(
-        "lowerdir={},upperdir={},workdir={}{rights}",
-        link(&lower).display(),
-        link(&held_upper).display(),
-        link(&held_work).display()
-    );
-    let options = std::ffi::CString::new(options).map_err(io::Error::other)?;
-    if mount("overlay", &view.root, "overlay", MountFlags::empty(), options.as_c_str()).is_err() {
+    fs::set_permissions(&upper, fs::metadata(image.layers.directory(0))?.permissions())?;
+    if layers::mount(&image.layers, &upper, &work, &view.root).is_err() {
         // The kernel allows no overlay here, or not on this file system. A full copy is slower and takes space, but is
         // as private.
-        copy(&image.files, &view.root, &mut HashMap::new())?;
+        image.layers.copy(&view.root)?;
         mount_bind_recursive(&view.root, &view.root)?;
     }
     // The root is unbindable: otherwise a mount of a directory that contains it would show the root within itself.
     Ok(mount_change(&view.root, MountPropagationFlags::UNBINDABLE)?)
-}
-
-/// Copies a tree: types, modes, owners, and hard links.
-fn copy(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let (place, about) = (to.join(entry.file_name()), entry.metadata()?);
-        if about.is_symlink() {
-            symlink(fs::read_link(entry.path())?, &place)?;
-        } else if about.is_dir() {
-            fs::create_dir(&place)?;
-            copy(&entry.path(), &place, linked)?;
-        } else if let Some(first) = linked.get(&about.ino()) {
-            fs::hard_link(first, &place)?;
-            continue;
-        } else if about.is_file() {
-            fs::copy(entry.path(), &place)?;
-            if about.nlink() > 1 {
-                linked.insert(about.ino(), place.clone());
-            }
-        } else {
-            continue;
-        }
-        if rustix::process::geteuid().is_root() {
-            std::os::unix::fs::lchown(&place, Some(about.uid()), Some(about.gid()))?;
-        }
-        if !about.is_symlink() {
-            fs::set_permissions(&place, about.permissions())?;
-        }
-    }
-    fs::set_permissions(to, fs::metadata(from)?.permissions())
 }
 
 /// Mounts the container's /proc, /dev and /sys over the image's; returns the location of its devices.
@@ -161,32 +118,4 @@ pub(in crate::daemon) fn appear_as(user: &User) -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{} {uid} 1", user.uid))?;
     fs::write("/proc/self/gid_map", format!("{} {gid} 1", user.gid))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::PermissionsExt;
-
-    /// IMG-3: without an overlay, each container gets its own copy of the image, and its writes stay in that copy.
-    #[test]
-    fn a_copy_is_as_the_image_and_private() {
-        let around = tempfile::tempdir().unwrap();
-        let (image, root) = (around.path().join("image"), around.path().join("root"));
-        fs::create_dir_all(image.join("a/b")).unwrap();
-        fs::create_dir(&root).unwrap();
-        fs::write(image.join("a/program"), "code").unwrap();
-        fs::set_permissions(image.join("a/program"), fs::Permissions::from_mode(0o4755)).unwrap();
-        fs::set_permissions(image.join("a/b"), fs::Permissions::from_mode(0o1777)).unwrap();
-        fs::hard_link(image.join("a/program"), image.join("a/b/same")).unwrap();
-        symlink("../../elsewhere", image.join("a/link")).unwrap();
-        copy(&image, &root, &mut HashMap::new()).unwrap();
-        let about = |path: &str| fs::symlink_metadata(root.join(path)).unwrap();
-        assert_eq!(about("a/program").permissions().mode() & 0o7777, 0o4755);
-        assert_eq!(about("a/b").permissions().mode() & 0o7777, 0o1777);
-        assert_eq!(fs::read_link(root.join("a/link")).unwrap(), Path::new("../../elsewhere"));
-        assert_eq!(about("a/program").ino(), about("a/b/same").ino());
-        fs::write(root.join("a/program"), "mine").unwrap();
-        assert_eq!(fs::read_to_string(image.join("a/b/same")).unwrap(), "code");
-    }
 }

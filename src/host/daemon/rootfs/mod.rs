@@ -8,6 +8,7 @@ mod dev;
 mod devices;
 mod image;
 mod kernel;
+mod layers;
 mod layout;
 mod masked;
 mod mount;

@@ -9,13 +9,14 @@ use super::masked::MaskedDirectory;
 use super::mount::{hold, lock_all_read_only, lock_read_only};
 use crate::daemon::program::os_text;
 use crate::daemon::user::User;
+use base::layers::Layers;
 use base::root_dir::RootDir;
 
 /// The root file system of a loaded image, for a container that shows it instead of the machine's files.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct ImageRoot {
-    /// Its directory in the store.
-    pub(in crate::daemon) files: PathBuf,
+    /// Its layers in the store.
+    pub(in crate::daemon) layers: Layers,
     /// The user that the container appears to run as, if only a user namespace can provide it.
     pub(in crate::daemon) apparent_user: Option<User>,
 }

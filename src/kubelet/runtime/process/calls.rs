@@ -108,7 +108,7 @@ impl Runtime for ProcessRuntime {
     }
 
     fn is_image_pulled(&self, reference: &str) -> bool {
-        self.catalogue.find_loaded(reference).is_some_and(|image| image.is_pulled)
+        self.catalogue.find_loaded(reference).is_some_and(|image| image.provenance == Provenance::Pulled)
     }
 
     fn is_image_loaded(&self, reference: &str) -> bool {

@@ -191,7 +191,7 @@ impl ProcessRuntime {
             directories: image.directories,
             files,
             host_view: image.host_view,
-            image_root: image.root,
+            image_layers: image.layers,
             spec,
         }
     }

@@ -1,0 +1,136 @@
+//! Unfinished files of writers: `new/NAME/`, one directory for each living writer.
+//!
+//! A writer holds a lock on a file in its directory for as long as it lives; the kernel drops the lock with the
+//! process, however it ends. A directory without a holder was left by a crash, and the next writer removes it.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::ImageStore;
+
+/// The file in a writer's directory that it holds a lock on.
+const HOLDER: &str = "holder";
+/// The directory with an empty file for each layer that the writer needs: they are not removed, although no image has
+/// them yet.
+const KEPT: &str = "kept";
+/// The prefix of unfinished images of versions that stored each image as one directory.
+const OLD_UNPACKING: &str = "unpack-";
+
+/// The directory of a living writer; removed on drop.
+#[derive(Debug)]
+pub(super) struct WorkDir {
+    path: PathBuf,
+    _holder: File,
+}
+
+impl WorkDir {
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps a layer from removal while this writer lives. The caller holds the store's lock.
+    pub(super) fn keep(&self, layer: &str) -> io::Result<()> {
+        fs::write(self.path.join(KEPT).join(layer), "")
+    }
+}
+
+impl Drop for WorkDir {
+    fn drop(&mut self) {
+        // The next writer removes what cannot be removed now.
+        let _ = remove_tree(&self.path);
+    }
+}
+
+impl ImageStore {
+    /// Creates a directory for a writer, and removes the remains of crashed ones.
+    pub(super) fn work_dir(&self) -> io::Result<WorkDir> {
+        self.remove_remains()?;
+        let lock = self.lock()?;
+        let made = self.work_dir_under(&lock)?;
+        drop(lock);
+        Ok(made)
+    }
+
+    /// As [`Self::work_dir`], for a caller that holds the store's lock.
+    pub(super) fn work_dir_under(&self, _lock: &File) -> io::Result<WorkDir> {
+        let path = self.new_directory().join(format!("{:016x}", base::random::random::<u64>()));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path.join(KEPT))?;
+        let holder = File::create(path.join(HOLDER))?;
+        flock(&holder, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(WorkDir { path, _holder: holder })
+    }
+
+    fn new_directory(&self) -> PathBuf {
+        self.directory.join("new")
+    }
+
+    /// The layers that living writers keep. The caller holds the store's lock.
+    pub(super) fn kept_layers(&self, _lock: &File) -> io::Result<Vec<String>> {
+        let mut kept = Vec::new();
+        for writer in entries(&self.new_directory())? {
+            for layer in entries(&writer.join(KEPT))? {
+                kept.extend(layer.file_name().and_then(|name| name.to_str()).map(str::to_owned));
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Removes what crashed writers left.
+    pub(super) fn remove_remains(&self) -> io::Result<()> {
+        let lock = self.lock()?;
+        let mut abandoned = Vec::new();
+        for path in entries(&self.new_directory())? {
+            // Each writer takes its lock while it holds the store's: without a holder, there is no writer.
+            match File::options().write(true).open(path.join(HOLDER)) {
+                Ok(holder) if flock(&holder, FlockOperation::NonBlockingLockExclusive).is_ok() => {
+                    abandoned.push(WorkDir { path, _holder: holder });
+                }
+                Ok(_) => {}
+                Err(_) => remove_tree(&path)?,
+            }
+        }
+        for path in entries(&self.directory)? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with(OLD_UNPACKING) {
+                remove_tree(&path)?;
+            }
+        }
+        drop(lock);
+        // Removed without the store's lock: it may take long.
+        drop(abandoned);
+        Ok(())
+    }
+}
+
+/// The paths in a directory, which need not exist.
+pub(super) fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed?.map(|entry| Ok(entry?.path())).collect(),
+    }
+}
+
+/// Removes a directory with everything in it, even directories that their owner may not list or write.
+pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        result => return result,
+    }
+    let mut next = vec![path.to_path_buf()];
+    while let Some(directory) = next.pop() {
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                next.push(entry.path());
+            }
+        }
+    }
+    fs::remove_dir_all(path)
+}
