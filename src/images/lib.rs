@@ -9,6 +9,7 @@ mod builtin;
 mod catalogue;
 mod entry;
 mod reference;
+pub mod registry;
 mod signal;
 pub mod store;
 

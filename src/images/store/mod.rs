@@ -34,8 +34,9 @@ use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use formats::RunConfig;
+pub(crate) use formats::{Descriptor, INDEX_DEPTH, OciIndex, OciManifest, RootFs, RunConfig, digest_of};
 pub use options::{Input, Limits, LoadError, LoadOptions};
+pub(crate) use platform::Platform;
 
 use super::ImageReference;
 use base::optional_file::read_optional;

@@ -4,18 +4,18 @@ use serde::Deserialize;
 
 /// A platform as image indexes and configurations write it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(super) struct Platform {
+pub(crate) struct Platform {
     #[serde(default)]
-    pub(super) os: String,
+    pub(crate) os: String,
     #[serde(default)]
-    pub(super) architecture: String,
+    pub(crate) architecture: String,
     #[serde(default)]
-    pub(super) variant: String,
+    pub(crate) variant: String,
 }
 
 impl Platform {
     /// The machine's own.
-    pub(super) fn machine() -> Self {
+    pub(crate) fn machine() -> Self {
         let (architecture, variant) = match std::env::consts::ARCH {
             "x86_64" => ("amd64", ""),
             "x86" => ("386", ""),
@@ -28,7 +28,7 @@ impl Platform {
     }
 
     /// Returns true if programs for `self` run on `machine`; an unnamed variant matches any.
-    pub(super) fn runs_on(&self, machine: &Self) -> bool {
+    pub(crate) fn runs_on(&self, machine: &Self) -> bool {
         self.os == machine.os
             && self.architecture == machine.architecture
             && (self.variant.is_empty() || machine.variant.is_empty() || self.variant <= machine.variant)
