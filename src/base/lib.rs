@@ -22,6 +22,7 @@ pub mod quote;
 pub mod random;
 pub mod resolv_conf;
 pub mod root_dir;
+pub mod server_trust;
 pub mod session;
 pub mod socket_path;
 pub mod stdio;

@@ -17,7 +17,7 @@ pub mod store;
 pub use accounts::password_file;
 pub use catalogue::{Catalogue, CatalogueImage, Explanation, ImageOrigin, ResolveError, ResolvedImage, Step};
 pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};
-pub use pull::Puller;
+pub use pull::{PullError, PullSecret, Puller};
 pub use reference::{ImageReference, InvalidReference};
 pub use signal::signal_number;
 pub use store::{ImageStore, StoredImage};

@@ -15,9 +15,9 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::tls::tls_error;
 use base::dial::{Dial, Dialer, dial};
 use base::dial_error::dial_error;
+use base::server_trust::tls_error;
 use base::tls_client::TlsClient;
 
 /// The time limit of TCP and TLS together, even if the webhook has more time: Go's default for dialling.

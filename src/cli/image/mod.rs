@@ -18,6 +18,7 @@ use super::output::print_line;
 use cluster::{ConfigFile, Images, default_data_dir, open_images};
 use host::containers_of_image;
 use images::ImageStore;
+use images::store::Provenance;
 
 /// The commands for images.
 #[derive(Debug, Subcommand)]
@@ -111,6 +112,21 @@ fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
             print_line(&format!("{action} {gone}"));
         }
     }
+    Ok(())
+}
+
+fn prune(instance: &InstanceArgs, all: bool) -> Result<()> {
+    let data_dir = data_dir(instance)?;
+    let unused = |image: &images::StoredImage| {
+        (all || image.provenance == Provenance::Pulled)
+            && containers_of_image(&data_dir.join("nodes"), &image.id).is_empty()
+    };
+    let removed = ImageStore::of(&data_dir).prune(unused)?;
+    for image in &removed {
+        print_line(&format!("deleted {}", image.id));
+    }
+    let bytes = removed.iter().map(|image| image.size_bytes).sum();
+    print_line(&format!("{} images removed, with {} of files", removed.len(), size(bytes)));
     Ok(())
 }
 

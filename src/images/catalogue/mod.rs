@@ -132,7 +132,11 @@ impl Catalogue {
     }
 
     /// A catalogue whose entries and loaded images may change at any time.
-    pub fn live(user: Box<dyn UserImageSource>, store: Option<Arc<ImageStore>>, place: impl Into<String>) -> Self {
+    pub fn live(
+        user: Box<dyn UserImageSource>,
+        store: Option<Arc<ImageStore>>,
+        place: impl Into<String>,
+    ) -> Self {
         let search_path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
         let pull = PullMode::Never;
         Self { user, store, location: place.into(), builtin_aliases: Vec::new(), pull, search_path }

@@ -331,7 +331,9 @@ fn loaded_images_come_before_the_users_entries_and_built_in_ones_img_3() {
     assert_eq!((loaded.user.as_deref(), &loaded.env[0]), (Some("1"), &("A".into(), "b=c".into())));
     assert!(catalogue.resolve("nginx:1.25").unwrap().layers.len() == 1, "before the built-in one");
     assert!(catalogue.resolve("nginx:1.27").unwrap().layers.is_empty());
-    assert!(catalogue.find_loaded("shop:v3").is_some() && catalogue.find_loaded("gcr.io/me/shop:v1").is_none());
+    assert!(
+        catalogue.find_loaded("shop:v3").is_some() && catalogue.find_loaded("gcr.io/me/shop:v1").is_none()
+    );
     // Unlike the user's entries, a loaded name belongs to one registry.
     assert!(catalogue.resolve("gcr.io/mine:1").is_err());
     let error = catalogue.resolve("mine:2").unwrap_err().to_string();

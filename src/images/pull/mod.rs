@@ -8,8 +8,6 @@
 
 mod layer_locks;
 mod spool;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -24,14 +22,15 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::registry::CredentialError;
 use crate::registry::{
-    ByteCount, DockerConfig, Keyring, RegistryClient, RegistryConfig, RegistryError, RemoteImage, RemoteLayer,
-    RemoteManifest,
+    ByteCount, DockerConfig, Keyring, RegistryClient, RegistryConfig, RegistryError, RemoteImage,
+    RemoteLayer, RemoteManifest,
 };
 use crate::store::{
     ChainId, Digest, ImageDescription, ImageStore, Limits, LoadError, PackedLayer, Provenance, StoredImage,
 };
-use crate::{CredentialError, ImageReference, InvalidReference};
+use crate::{ImageReference, InvalidReference};
 use layer_locks::LayerLocks;
 use spool::{Spool, SpoolReader, SpoolWriter};
 
@@ -172,8 +171,8 @@ impl Puller {
     /// Pulls an image, or joins the running pull of it. An image that the store has, and that the registry still means
     /// by its name, is not downloaded again. Dropping the future cancels the pull unless another caller waits for it.
     pub async fn pull(&self, name: &str, secrets: &[PullSecret]) -> Result<StoredImage, PullError> {
-        let reference = ImageReference::parse(name)
-            .map_err(|error| PullError::Name { name: name.to_owned(), error })?;
+        let reference =
+            ImageReference::parse(name).map_err(|error| PullError::Name { name: name.to_owned(), error })?;
         let full_name = reference.full_name();
         let keyring =
             self.keyring(secrets).map_err(|error| PullError::Secret { name: full_name.clone(), error })?;
@@ -181,7 +180,10 @@ impl Puller {
         let pull = self.join_or_start(key.clone(), reference, keyring);
         let result = pull.await;
         let mut running = self.0.running.lock();
-        if running.get(&key).is_some_and(|known| known.pull.upgrade().is_none_or(|pull| pull.peek().is_some())) {
+        if running
+            .get(&key)
+            .is_some_and(|known| known.pull.upgrade().is_none_or(|pull| pull.peek().is_some()))
+        {
             running.remove(&key);
         }
         result
@@ -323,9 +325,7 @@ impl Pull {
     }
 }
 
-async fn end_of(
-    thread: &mut BlockingTask<Result<StoredImage, LoadError>>,
-) -> Result<StoredImage, Failure> {
+async fn end_of(thread: &mut BlockingTask<Result<StoredImage, LoadError>>) -> Result<StoredImage, Failure> {
     match thread.await {
         Ok(result) => result.map_err(Failure::Store),
         Err(_) => Err(Failure::Cancelled),
@@ -347,7 +347,6 @@ struct Layers {
 
 struct Layer {
     remote: RemoteLayer,
-    digest: Digest,
     chain_id: ChainId,
 }
 
@@ -358,9 +357,9 @@ impl Layers {
         };
         let mut layers = Self::default();
         for remote in &manifest.layers {
-            let (digest, diff_id) = (parse(&remote.digest)?, parse(&remote.diff_id)?);
+            let diff_id = parse(&remote.diff_id)?;
             let chain_id = ChainId::over(layers.all.last().map(|below| &below.chain_id), &diff_id);
-            layers.all.push(Layer { remote: remote.clone(), digest, chain_id });
+            layers.all.push(Layer { remote: remote.clone(), chain_id });
             layers.diff_ids.push(diff_id);
         }
         Ok(layers)
@@ -406,7 +405,8 @@ impl Adding {
             let packed = PackedLayer {
                 name: &layer.remote.digest,
                 diff_id,
-                digest: Some(&layer.digest),
+                // The download has checked it.
+                digest: None,
             };
             add_layer(&mut writer, packed, reader)?;
         }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use crate::ImageReference;
@@ -72,7 +73,7 @@ impl RegistryConfig {
                 );
             }
             for (number, mirror) in settings.mirrors.iter().enumerate() {
-                if let Err::<(), String>(reason) = Ok(()) {
+                if let Err(reason) = mirror_url(mirror) {
                     fault(format!("{field}.mirrors[{number}]"), reason);
                 }
             }
@@ -94,4 +95,73 @@ fn is_host(text: &str) -> bool {
         None => text == "docker.io",
     };
     port_is_good && reference.is_ok_and(is_registry)
+}
+
+/// Reads a mirror's URL; the result ends with a slash after the prefix of the protocol's paths.
+pub(super) fn mirror_url(text: &str) -> Result<Url, String> {
+    let mut url = Url::parse(text).map_err(|error| format!("invalid URL: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err("must be a URL with http:// or https:// and a host".into());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(
+            "must not contain credentials; they come from docker's config.json and pull secrets".into()
+        );
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err("must not have a query or a fragment".into());
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    let is_complete = path.split('/').any(|component| component == "v2");
+    url.set_path(&if is_complete { format!("{path}/") } else { format!("{path}/v2/") });
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// IMG-4, SEC-2: invalid settings are reported with their field.
+    #[test]
+    fn invalid_settings_are_reported_with_their_field() {
+        let table = [
+            (r"{}", ""),
+            (r#"{"pull":"never","builtin":["docker.io/bitnami/nginx"]}"#, ""),
+            (
+                r#"{"hosts":{"127.0.0.1:5000":{"insecure":true},"docker.io":{"mirrors":["http://m:1/x"],"ca":"/a"}}}"#,
+                "",
+            ),
+            (r#"{"builtin":["Nginx"]}"#, "builtin[0]"),
+            (r#"{"builtin":["nginx","nginx:1"]}"#, "builtin[1]"),
+            (r#"{"hosts":{"https://a.io":{}}}"#, r#"hosts["https://a.io"]"#),
+            (r#"{"hosts":{"a.io/x":{}}}"#, r#"hosts["a.io/x"]"#),
+            (r#"{"hosts":{"nodot":{}}}"#, r#"hosts["nodot"]"#),
+            (r#"{"hosts":{"a.io:99999":{}}}"#, r#"hosts["a.io:99999"]"#),
+            (r#"{"hosts":{"a.io":{"mirrors":["ftp://b"]}}}"#, r#"hosts["a.io"].mirrors[0]"#),
+            (r#"{"hosts":{"a.io":{"mirrors":["http://b","b.io"]}}}"#, r#"hosts["a.io"].mirrors[1]"#),
+            (r#"{"hosts":{"a.io":{"mirrors":["http://u:p@b"]}}}"#, r#"hosts["a.io"].mirrors[0]"#),
+            (r#"{"hosts":{"a.io":{"mirrors":["http://b?q"]}}}"#, r#"hosts["a.io"].mirrors[0]"#),
+            (r#"{"hosts":{"a.io":{"ca":"ca.pem"}}}"#, r#"hosts["a.io"].ca"#),
+        ];
+        for (text, expect) in table {
+            let config: RegistryConfig = serde_json::from_str(text).unwrap();
+            let fields: Vec<String> = config.faults().into_iter().map(|(field, _)| field).collect();
+            let expect: Vec<&str> = Some(expect).filter(|field| !field.is_empty()).into_iter().collect();
+            assert_eq!(fields, expect, "{text}");
+        }
+        for unknown in [r#"{"pull":"always"}"#, r#"{"hosts":{"a.io":{"username":"x"}}}"#, r#"{"host":{}}"#] {
+            assert!(serde_json::from_str::<RegistryConfig>(unknown).is_err(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_mirrors_url_ends_with_the_protocols_prefix_img_4() {
+        for (text, expect) in [
+            ("http://127.0.0.1:5000", "http://127.0.0.1:5000/v2/"),
+            ("https://harbor.io/v2/hub/", "https://harbor.io/v2/hub/"),
+            ("https://nexus.io/repository/docker", "https://nexus.io/repository/docker/v2/"),
+        ] {
+            assert_eq!(mirror_url(text).unwrap().as_str(), expect);
+        }
+    }
 }

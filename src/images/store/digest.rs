@@ -49,6 +49,11 @@ impl Digest {
     }
 }
 
+/// The sha256 digest of bytes, as text.
+pub(crate) fn digest_of(bytes: &[u8]) -> String {
+    Digest::of(bytes).to_string()
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

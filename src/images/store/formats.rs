@@ -3,6 +3,8 @@
 //! Reads an archive's documents and checks every digest on the way; unpacks nothing.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -76,9 +78,12 @@ pub(super) struct Configuration {
     pub(super) rootfs: RootFs,
 }
 
-#[derive(Deserialize)]
-pub(super) struct RootFs {
-    pub(super) diff_ids: Vec<Digest>,
+/// The layers that a configuration names.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RootFs {
+    /// The digests of the layers' uncompressed content.
+    #[serde(deserialize_with = "bounded")]
+    pub(crate) diff_ids: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -89,25 +94,117 @@ struct DockerImage {
     layers: Vec<String>,
 }
 
+/// A reference to content by its digest.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Descriptor {
-    digest: Digest,
+pub(crate) struct Descriptor {
     #[serde(default)]
-    platform: Option<Platform>,
+    pub(crate) media_type: String,
+    pub(crate) digest: String,
+    /// In bytes; `None` where an archive leaves it out.
     #[serde(default)]
-    annotations: BTreeMap<String, String>,
+    pub(crate) size: Option<u64>,
+    #[serde(default)]
+    pub(crate) platform: Option<Platform>,
+    #[serde(default)]
+    annotations: Annotations,
 }
 
-#[derive(Deserialize)]
-struct OciIndex {
-    manifests: Vec<Descriptor>,
+/// The annotations that name an image. All others are skipped, so that they take no memory.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Annotations {
+    #[serde(rename = "io.containerd.image.name")]
+    full_name: Option<String>,
+    #[serde(rename = "org.opencontainers.image.ref.name")]
+    reference_name: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct OciManifest {
-    config: Descriptor,
-    layers: Vec<Descriptor>,
+/// An index of images for several platforms.
+#[derive(Debug, Deserialize)]
+pub(crate) struct OciIndex {
+    #[serde(deserialize_with = "bounded")]
+    pub(crate) manifests: Vec<Descriptor>,
+}
+
+/// The manifest of one image.
+#[derive(Debug, Deserialize)]
+pub(crate) struct OciManifest {
+    pub(crate) config: Descriptor,
+    #[serde(deserialize_with = "bounded")]
+    pub(crate) layers: Vec<Descriptor>,
+}
+
+impl OciIndex {
+    /// The image that fits a machine best: with a platform rather than without one, and of the newest variant that
+    /// runs. A machine whose variant is not known gets the oldest.
+    pub(crate) fn choose(&self, machine: &Platform) -> Option<&Descriptor> {
+        let mut best: Option<(&Descriptor, &Platform)> = None;
+        for descriptor in &self.manifests {
+            let Some(platform) = descriptor.platform.as_ref().filter(|platform| platform.runs_on(machine))
+            else {
+                continue;
+            };
+            let is_better = best.is_none_or(|(_, known)| {
+                if machine.variant.is_empty() {
+                    platform.variant < known.variant
+                } else {
+                    platform.variant > known.variant
+                }
+            });
+            if is_better {
+                best = Some((descriptor, platform));
+            }
+        }
+        let unnamed = || self.manifests.iter().find(|descriptor| descriptor.platform.is_none());
+        best.map(|(descriptor, _)| descriptor).or_else(unnamed)
+    }
+
+    /// The platforms of the images, for messages.
+    pub(crate) fn platforms(&self) -> String {
+        platforms(self.manifests.iter())
+    }
+}
+
+fn platforms<'a>(descriptors: impl Iterator<Item = &'a Descriptor>) -> String {
+    let known: Vec<String> = descriptors
+        .filter_map(|descriptor| descriptor.platform.as_ref())
+        .take(20)
+        .map(ToString::to_string)
+        .collect();
+    if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+}
+
+/// The maximum depth of indexes in indexes.
+pub(crate) const INDEX_DEPTH: u8 = 3;
+
+/// The maximum number of elements of a document's list: a list takes much more memory than its text.
+const LIST_LENGTH: usize = 10_000;
+
+/// Reads a list up to [`LIST_LENGTH`].
+fn bounded<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    struct List<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for List<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while let Some(element) = elements.next_element()? {
+                if list.len() == LIST_LENGTH {
+                    return Err(serde::de::Error::custom(format_args!("more than {LIST_LENGTH} elements")));
+                }
+                list.push(element);
+            }
+            Ok(list)
+        }
+    }
+
+    from.deserialize_seq(List(PhantomData))
 }
 
 /// Every image of the archive that this machine can run.
@@ -177,25 +274,26 @@ impl Reader<'_> {
 
     /// The image behind a manifest, or behind an index of manifests for several platforms.
     fn image(&self, descriptor: &Descriptor, depth: u8) -> Result<ArchivedImage, LoadError> {
-        let bytes = self.blob(&descriptor.digest)?;
-        let member = blob_member(&descriptor.digest);
+        let digest = sha256(&descriptor.digest)?;
+        let bytes = self.blob(&digest)?;
+        let member = blob_member(&digest);
         let value: serde_json::Value = parse(&member, &bytes)?;
         if value.get("manifests").is_some() {
-            if depth > 3 {
+            if depth > INDEX_DEPTH {
                 return Err(LoadError::NotAnImage("indexes are nested too deeply".into()));
             }
             let index: OciIndex = parse(&member, &bytes)?;
-            let matching = index.manifests.iter().find(|inner| inner.platform.is_some() && fits(inner));
-            let matching = matching.or_else(|| index.manifests.iter().find(|inner| fits(inner)));
             let others: Vec<&Descriptor> = index.manifests.iter().collect();
-            return self.image(matching.ok_or_else(|| no_platform(&others))?, depth + 1);
+            let matching = index.choose(&Platform::machine()).ok_or_else(|| no_platform(&others))?;
+            return self.image(matching, depth + 1);
         }
         let manifest: OciManifest = parse(&member, &bytes)?;
-        let config = self.blob(&manifest.config.digest)?;
-        let layers = manifest.layers.into_iter();
-        let layers = layers.map(|layer| (blob_member(&layer.digest), Some(layer.digest))).collect();
-        let mut packed = self.packed(manifest.config.digest.as_str(), &config, layers)?;
-        packed.description.manifest_digest = Some(descriptor.digest.clone());
+        let config = self.blob(&sha256(&manifest.config.digest)?)?;
+        let member =
+            |layer: &Descriptor| sha256(&layer.digest).map(|digest| (blob_member(&digest), Some(digest)));
+        let layers = manifest.layers.iter().map(member).collect::<Result<_, _>>()?;
+        let mut packed = self.packed(&manifest.config.digest, &config, layers)?;
+        packed.description.manifest_digest = Some(digest);
         Ok(packed)
     }
 
@@ -246,6 +344,10 @@ fn unreadable(name: &str) -> impl FnOnce(serde_json::Error) -> LoadError {
     move |error| LoadError::NotAnImage(format!("{name}: {error}"))
 }
 
+fn sha256(digest: &str) -> Result<Digest, LoadError> {
+    Digest::parse(digest).map_err(|error| LoadError::NotAnImage(error.to_string()))
+}
+
 /// The path of a blob in an OCI layout.
 fn blob_member(digest: &Digest) -> String {
     format!("blobs/sha256/{}", digest.hex())
@@ -257,20 +359,18 @@ fn fits(descriptor: &Descriptor) -> bool {
 }
 
 fn no_platform(others: &[&Descriptor]) -> LoadError {
-    let known: Vec<String> =
-        others.iter().filter_map(|other| other.platform.as_ref()).map(ToString::to_string).collect();
     LoadError::Platform(format!(
         "the archive has no image for {}; its platforms: {}",
         Platform::machine(),
-        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+        platforms(others.iter().copied())
     ))
 }
 
 /// Returns the name of an image in an index: containerd's full name, or OCI's unless that is a bare tag.
 fn name_of(descriptor: &Descriptor) -> Option<String> {
-    let full = descriptor.annotations.get("io.containerd.image.name");
+    let full = descriptor.annotations.full_name.as_ref();
     let short = || {
-        let name = descriptor.annotations.get("org.opencontainers.image.ref.name")?;
+        let name = descriptor.annotations.reference_name.as_ref()?;
         name.contains(['/', ':']).then_some(name)
     };
     full.or_else(short).cloned()

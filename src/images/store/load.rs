@@ -3,12 +3,12 @@
 //! An image is present with all of its files or not at all, even after an interruption. Loading an image again only
 //! renews its names.
 
+use super::Provenance;
 use super::archive::Archive;
 use super::formats::{self, ArchivedImage};
 use super::options::{Input, LoadError, LoadOptions};
 use super::platform::Platform;
 use super::writer::PackedLayer;
-use super::Provenance;
 use super::{ImageStore, StoredImage};
 use crate::ImageReference;
 
@@ -73,7 +73,9 @@ impl ImageStore {
                 Platform::machine()
             ));
         }
-        let known = self.add_names_to(packed.description.id.as_str(), names, Provenance::Loaded).map_err(self.failed())?;
+        let known = self
+            .add_names_to(packed.description.id.as_str(), names, Provenance::Loaded)
+            .map_err(self.failed())?;
         let was_present = known.is_some();
         let image = match known {
             Some(image) => image,

@@ -50,8 +50,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 
+pub(crate) use digest::digest_of;
 pub use digest::{ChainId, Digest, InvalidDigest};
 pub use formats::RunConfig;
+pub(crate) use formats::{Descriptor, INDEX_DEPTH, OciIndex, OciManifest, RootFs};
 pub use load::LoadedImage;
 pub use options::{Input, Limits, LoadError, LoadOptions};
 pub use platform::Platform;

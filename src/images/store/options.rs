@@ -104,7 +104,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    pub(super) fn io(subject: String) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(subject: String) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { subject, source }
     }
 

@@ -19,7 +19,7 @@ use super::formats::{Configuration, RunConfig};
 use super::layer::{LayerUnpacker, WhiteoutForm};
 use super::options::{Limits, LoadError};
 use super::platform::Platform;
-use super::record::{LAYER_ROOT, LayerRecord, Provenance, StoredImage, replace_file, sync_directory};
+use super::record::{LAYER_ROOT, LayerRecord, Provenance, StoredImage, sync_directory};
 use super::work::{WorkDir, remove_tree};
 use super::{ImageStore, Names};
 use crate::ImageReference;
@@ -72,7 +72,9 @@ impl ImageDescription {
             provenance: Provenance::Loaded,
             run: config.unwrap_or_default(),
         };
-        Ok((description, platform, rootfs.diff_ids))
+        let diff_ids: Result<Vec<Digest>, _> =
+            rootfs.diff_ids.into_iter().map(|text| Digest::parse(&text)).collect();
+        Ok((description, platform, diff_ids.map_err(serde::de::Error::custom)?))
     }
 }
 

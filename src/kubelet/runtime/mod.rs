@@ -29,6 +29,7 @@ pub use host::{
     SandboxSpec, Security, Usage, UsageByPod,
 };
 pub(crate) use images::Image;
+pub use images::PullSecret;
 
 /// An event that the kubelet should handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,14 +46,6 @@ pub struct ImagePull {
     pub image: String,
     /// The pull secrets: the content of their `.dockerconfigjson` or `.dockercfg`.
     pub secrets: Vec<PullSecret>,
-}
-
-/// The content of a pull secret.
-pub enum PullSecret {
-    /// `kubernetes.io/dockerconfigjson`: Docker's configuration.
-    Config(Vec<u8>),
-    /// `kubernetes.io/dockercfg`: only the registries of the configuration.
-    Registries(Vec<u8>),
 }
 
 /// The progress of a pull.

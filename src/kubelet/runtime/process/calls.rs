@@ -21,6 +21,7 @@ use base::session::{Session, SessionStreams};
 use host::journal;
 use host::protocol::{Purpose, Request, Response};
 use images::StoredImage;
+use images::store::Provenance;
 
 /// The error for a response that violates the protocol.
 fn protocol_error<T>() -> Result<T, RuntimeError> {
@@ -92,7 +93,7 @@ impl Runtime for ProcessRuntime {
                 Ok(_) => None,
                 Err(error) => Some(error.to_string()),
             };
-            match puller.pull(&pull.image, &[]).await {
+            match puller.pull(&pull.image, &pull.secrets).await {
                 Ok(image) => Ok(Image { image_id: image.id, size_bytes: image.size_bytes }),
                 Err(error) => Err(RuntimeError::PullFailed(match hint {
                     Some(hint) => format!("{error} ({hint})"),
