@@ -314,3 +314,99 @@ fn normal(part: Component<'_>) -> Option<&OsStr> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let place = root.join(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, text).unwrap();
+    }
+
+    /// A character device 0:0, or a socket.
+    fn whiteout(place: &Path, as_socket: bool) {
+        let kind =
+            if as_socket { rustix::fs::FileType::Socket } else { rustix::fs::FileType::CharacterDevice };
+        rustix::fs::mknodat(CWD, place, kind, rustix::fs::Mode::empty(), 0).unwrap();
+    }
+
+    /// IMG-3: a copy of merged layers has what an overlay of them shows, and is independent of them.
+    #[test]
+    fn a_copy_is_as_the_layers_and_private() {
+        let around = tempfile::tempdir().unwrap();
+        let path = |name: &str| around.path().join(name);
+        for name in ["lower", "middle", "upper", "copy"] {
+            fs::create_dir(path(name)).unwrap();
+        }
+        let lower = path("lower");
+        write(&lower, "a/program", "code");
+        write(&lower, "a/b/kept", "kept");
+        write(&lower, "gone/file", "old");
+        write(&lower, "hidden/old", "old");
+        write(&lower, "covered", "old");
+        fs::set_permissions(lower.join("a/program"), fs::Permissions::from_mode(0o4755)).unwrap();
+        fs::set_permissions(lower.join("a/b"), fs::Permissions::from_mode(0o1777)).unwrap();
+        fs::hard_link(lower.join("a/program"), lower.join("a/b/same")).unwrap();
+        symlink("../../elsewhere", lower.join("a/link")).unwrap();
+        whiteout(&path("middle").join("gone"), false);
+        write(&path("middle"), "hidden/new", "new");
+        rustix::fs::lsetxattr(path("middle").join("hidden"), OPAQUE, b"y", XattrFlags::empty()).unwrap();
+        write(&path("upper"), "covered/inside", "directory");
+        write(&path("upper"), "a/b/added", "added");
+        whiteout(&path("upper").join("a/b/kept"), true);
+        fs::set_permissions(path("upper").join("a/b"), fs::Permissions::from_mode(0o1770)).unwrap();
+        let copy = path("copy");
+        Layers::new(vec![path("upper"), path("middle"), lower.clone()]).copy(&copy).unwrap();
+
+        let about = |path: &str| fs::symlink_metadata(copy.join(path)).unwrap();
+        assert_eq!(about("a/program").permissions().mode() & 0o7777, 0o4755);
+        assert_eq!(about("a/b").permissions().mode() & 0o7777, 0o1770);
+        assert_eq!(fs::read_link(copy.join("a/link")).unwrap(), Path::new("../../elsewhere"));
+        assert_eq!(about("a/program").ino(), about("a/b/same").ino());
+        assert_eq!(fs::read_to_string(copy.join("a/b/added")).unwrap(), "added");
+        assert!(about("covered/inside").is_file() && about("hidden/new").is_file());
+        for gone in ["gone", "hidden/old", "a/b/kept"] {
+            assert!(fs::symlink_metadata(copy.join(gone)).is_err(), "{gone}");
+        }
+        fs::write(copy.join("a/program"), "mine").unwrap();
+        assert_eq!(fs::read_to_string(lower.join("a/b/same")).unwrap(), "code");
+    }
+
+    /// IMG-3: files are read through the links of all layers, which lead to places inside.
+    #[test]
+    fn files_are_read_in_the_merged_tree() {
+        let around = tempfile::tempdir().unwrap();
+        let (lower, upper) = (around.path().join("lower"), around.path().join("upper"));
+        write(&lower, "etc/passwd", "lower");
+        write(&lower, "secret", "inside");
+        write(&upper, "usr/etc/passwd", "upper");
+        write(around.path(), "secret", "outside");
+        symlink("usr/etc", upper.join("etc2")).unwrap();
+        symlink("/etc/passwd", upper.join("absolute")).unwrap();
+        symlink("../../../secret", upper.join("usr/up")).unwrap();
+        symlink("../../etc2/../up", upper.join("usr/etc/odd")).unwrap();
+        symlink("/proc/self/root/etc/passwd", upper.join("magic")).unwrap();
+        symlink("loop", upper.join("loop")).unwrap();
+        whiteout(&upper.join("removed"), false);
+        write(&lower, "removed", "x");
+        let layers = Layers::new(vec![upper, lower]);
+        for (path, expect) in [
+            ("etc/passwd", Some("lower")),
+            ("/etc2/passwd", Some("upper")),
+            ("absolute", Some("lower")),
+            ("usr/up", Some("inside")),
+            ("usr/etc/odd", Some("inside")),
+            ("../secret", Some("inside")),
+            ("magic", None),
+            ("loop", None),
+            ("etc", None),
+            ("removed", None),
+            ("etc/passwd/x", None),
+            ("none/at/all", None),
+        ] {
+            assert_eq!(layers.read(Path::new(path)).as_deref(), expect, "{path}");
+        }
+    }
+}

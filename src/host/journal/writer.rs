@@ -153,6 +153,24 @@ mod tests {
         assert_eq!(describe(&journal::read(directory.path())), ["a: 2"]);
     }
 
+    /// SAFE-7, IMG-3: a container's root was one directory up to protocol 4.
+    #[test]
+    fn a_root_of_an_earlier_host_version_is_one_layer() {
+        for (root, expect) in
+            [(json!("/store/sha256-1/rootfs"), vec!["/store/sha256-1/rootfs"]), (Value::Null, vec![])]
+        {
+            let mut value = container("a", "1", 10);
+            value["launch"]["image_root"] = root;
+            value["pod"] = "a".into();
+            let directory = tempfile::tempdir().unwrap();
+            Journal::write(directory.path(), [sandbox_entry("a"), entry(json!({"Container": value}))])
+                .unwrap();
+            let pods = journal::read(directory.path());
+            let layers = &pods["a"].containers[0].launch.image_layers;
+            assert_eq!(*layers, expect.into_iter().map(std::path::PathBuf::from).collect::<Vec<_>>());
+        }
+    }
+
     #[test]
     fn a_journal_is_rewritten_when_most_of_it_is_history() {
         let directory = tempfile::tempdir().unwrap();

@@ -197,7 +197,7 @@ impl<'a> LayerUnpacker<'a> {
         match kind {
             EntryType::Char | EntryType::Block => {
                 self.devices += 1;
-                Ok(())
+                self.ensure(above)
             }
             EntryType::Directory => self.directory(entry, above, name),
             EntryType::Link => self.hard_link(entry, path, above, name),

@@ -56,3 +56,74 @@ fn at_once(layers: &Layers, upper: &OwnedFd, work: &OwnedFd, place: &Path) -> io
     rustix::process::chdir("/proc/self/fd")?;
     Ok(rustix::mount::mount("overlay", place, "overlay", MountFlags::empty(), options.as_c_str())?)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rustix::fs::{FileType, Mode, XattrFlags};
+    use rustix::mount::{MountPropagationFlags, mount_change};
+    use rustix::thread::UnshareFlags;
+
+    use super::*;
+    use base::layers::OPAQUE;
+
+    /// IMG-3: the kernel shows the layers as they are stored, with both forms of its options, and writes to none.
+    #[test]
+    fn the_kernel_merges_the_layers() {
+        if crate::needs::lacks(crate::needs::Need::Root, rustix::process::geteuid().is_root()) {
+            return;
+        }
+        let around = tempfile::tempdir_in("/var/tmp").unwrap();
+        let path = |name: &str| around.path().join(name);
+        let directory = |name: &str| {
+            fs::create_dir_all(path(name)).unwrap();
+            path(name)
+        };
+        let lower = directory("lower:, \\");
+        fs::write(lower.join("gone"), "old").unwrap();
+        fs::write(lower.join("kept"), "lower").unwrap();
+        fs::create_dir(lower.join("hidden")).unwrap();
+        fs::write(lower.join("hidden/old"), "old").unwrap();
+        let upper = directory("upper");
+        let gone = upper.join("gone");
+        rustix::fs::mknodat(CWD, &gone, FileType::CharacterDevice, Mode::empty(), 0).unwrap();
+        fs::create_dir(upper.join("hidden")).unwrap();
+        rustix::fs::lsetxattr(upper.join("hidden"), OPAQUE, b"y", XattrFlags::empty()).unwrap();
+        let between = (0..200).map(|number| directory(&format!("layer-{number}")));
+        let directories = std::iter::once(upper).chain(between).chain([lower.clone()]).collect();
+        let layers = Layers::new(directories);
+        type MountFn = fn(&Layers, &OwnedFd, &OwnedFd, &Path) -> io::Result<()>;
+        for (name, mount) in [("new", one_by_one as MountFn), ("old", at_once)] {
+            let [own, work, place] = ["own", "work", "root"].map(|part| directory(&format!("{name}/{part}")));
+            let layers = &layers;
+            std::thread::scope(|scope| {
+                // In a mount namespace of the thread's own.
+                let seen = scope.spawn(|| {
+                    crate::daemon::os::unshare(UnshareFlags::NEWNS)?;
+                    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+                    mount(layers, &hold(&own)?, &hold(&work)?, &place)?;
+                    fs::write(place.join("kept"), "written")?;
+                    fs::write(place.join("hidden/new"), "new")?;
+                    let names = |path: &Path| -> io::Result<Vec<String>> {
+                        let mut names = Vec::new();
+                        for entry in fs::read_dir(path)? {
+                            names.push(entry?.file_name().to_string_lossy().into_owned());
+                        }
+                        names.sort();
+                        Ok(names)
+                    };
+                    io::Result::Ok((names(&place)?, names(&place.join("hidden"))?))
+                });
+                let (root, hidden) = seen.join().unwrap().unwrap();
+                assert_eq!(
+                    (root, hidden),
+                    (vec!["hidden".into(), "kept".into()], vec!["new".to_owned()]),
+                    "{name}"
+                );
+            });
+            assert_eq!(fs::read_to_string(own.join("kept")).unwrap(), "written");
+        }
+        assert_eq!(fs::read_to_string(lower.join("kept")).unwrap(), "lower");
+    }
+}

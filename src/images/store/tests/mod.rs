@@ -1,5 +1,8 @@
 //! Archives of every shape, good, damaged and hostile (IMG-3, SEC-2).
 
+mod layers;
+mod writers;
+
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
