@@ -102,6 +102,9 @@ pub struct Welcome {
 pub struct Launch {
     pub spec: ContainerSpec,
     pub image_id: String,
+    /// The image as the container's status names it (`repository@sha256:HEX`); its id if this is empty.
+    #[serde(default)]
+    pub image_ref: String,
     /// Program and arguments.
     pub argv: Vec<String>,
     /// The image's environment; the spec's variables take precedence.
@@ -137,6 +140,11 @@ fn layers<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::
 }
 
 impl Launch {
+    /// The image as the container's status names it.
+    pub(crate) fn shown_image(&self) -> &str {
+        if self.image_ref.is_empty() { &self.image_id } else { &self.image_ref }
+    }
+
     /// Returns true if the container has an image's own files as its root.
     pub(crate) fn has_own_root(&self) -> bool {
         !self.image_layers.is_empty()

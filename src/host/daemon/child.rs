@@ -142,10 +142,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     let keep = capabilities::of(plan.security).map_err(at("capabilities"))?;
     capabilities::bound(keep).map_err(at("capabilities"))?;
     if let Some(user) = &plan.user {
-        if let Stdio::Terminal(slave) = &plan.stdio {
-            // The terminal can then be opened by its name, too. A failure to become the user is reported below.
-            let _ = rustix::fs::fchown(slave, Some(rustix::fs::Uid::from_raw(user.uid)), None);
-        }
+        give_streams(&plan.stdio, user.uid);
         let become_user = if plan.own_network { os::become_user } else { os::become_user_of_low_ports };
         become_user(user.uid, user.gid, &user.groups).map_err(at("user"))?;
         // Changing the user cleared the parent-death signal.
@@ -182,6 +179,25 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     }
     let search_path = plan.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
     Ok((program::find(name, search_path.unwrap_or_default(), plan.programs)?, working_dir))
+}
+
+/// Gives the standard streams to the user, who can then open them by name, too: programs log to `/dev/stderr`. A failure
+/// to become the user is reported later.
+fn give_streams(stdio: &Stdio, uid: u32) {
+    let streams: &[&OwnedFd] = match stdio {
+        Stdio::Terminal(slave) => &[slave],
+        Stdio::Pipes { stdin, stdout, stderr } => &[stdin, stdout, stderr],
+    };
+    for stream in streams {
+        // Others, such as /dev/null, belong to the machine.
+        let is_own = rustix::fs::fstat(stream).is_ok_and(|about| {
+            rustix::fs::FileType::from_raw_mode(about.st_mode) == rustix::fs::FileType::Fifo
+                || matches!(stdio, Stdio::Terminal(_))
+        });
+        if is_own {
+            let _ = rustix::fs::fchown(stream, Some(rustix::fs::Uid::from_raw(uid)), None);
+        }
+    }
 }
 
 /// Raises the process's `oom_score_adj`, and never lowers it: a container that the kernel spares longer than Podium and

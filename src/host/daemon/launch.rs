@@ -336,7 +336,7 @@ fn new_record(pod: &Pod, launch: &Launch, id: &ContainerId, main: Pid) -> Contai
         name: launch.spec.name.clone(),
         attempt: launch.spec.attempt,
         image: launch.spec.image.clone(),
-        image_id: launch.image_id.clone(),
+        image_id: launch.shown_image().to_owned(),
         pid: Some(main.as_raw_nonzero().get().cast_unsigned()),
         // Never before the sandbox's creation, even if the clock was set back meanwhile: an earlier start means an
         // earlier sandbox.

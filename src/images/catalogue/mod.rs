@@ -25,7 +25,7 @@ use super::builtin::{BUILTINS, Builtin, ImageSource, MissingTag, TOOLS, called, 
 use super::entry::{UserImageSource, UserImages};
 use super::registry::{PullMode, RegistryConfig};
 use super::signal::signal_number;
-use super::store::{ImageStore, StoredImage};
+use super::store::{self, ImageStore, StoredImage};
 use super::{ImageEntry, ImageReference};
 use base::hex::hex;
 use host::{DEFAULT_PATH, Program, RuntimeError};
@@ -37,6 +37,9 @@ pub struct ResolvedImage {
     pub reference: ImageReference,
     /// The identity, `sha256:HEX`: changes when the program behind it does.
     pub image_id: String,
+    /// The image as a pod's status names it: `repository@sha256:HEX` if it has a digest in its repository, or its
+    /// identity.
+    pub image_ref: String,
     /// The size of its program on disk.
     pub size_bytes: u64,
     /// The program and its fixed arguments.
@@ -224,6 +227,11 @@ impl Catalogue {
         self.store.as_ref().map(|store| store.list()).unwrap_or_default()
     }
 
+    /// The digests of a stored image in its repositories.
+    pub fn repository_digests(&self, id: &str) -> Vec<String> {
+        self.store.as_ref().map(|store| store.repository_digests(id)).unwrap_or_default()
+    }
+
     fn loaded(&self, parsed: &ImageReference) -> Option<StoredImage> {
         self.store.as_ref()?.find(parsed)
     }
@@ -235,6 +243,7 @@ impl Catalogue {
             (name.to_owned(), value.to_owned())
         };
         ResolvedImage {
+            image_ref: self.shown_reference(image, &reference),
             reference,
             image_id: image.id.clone(),
             size_bytes: image.size_bytes,
@@ -252,6 +261,17 @@ impl Catalogue {
             host_view: false,
             layers: self.store.as_ref().map(|store| store.layer_roots(image)).unwrap_or_default(),
         }
+    }
+
+    /// The digest that a stored image has in the repository of a reference, or the image's id.
+    fn shown_reference(&self, image: &StoredImage, reference: &ImageReference) -> String {
+        let known = self.repository_digests(&image.id);
+        let parsed = known.iter().filter_map(|name| ImageReference::parse(name).ok());
+        let here: Vec<ImageReference> = parsed.filter(|known| known.name() == reference.name()).collect();
+        // The digest of an index of several platforms, rather than that of the manifest below it.
+        let manifest = image.manifest_digest.as_ref().map(store::Digest::as_str);
+        let best = here.iter().find(|known| known.digest.as_deref() != manifest).or(here.first());
+        best.map_or_else(|| image.id.clone(), ImageReference::full_name)
     }
 
     fn resolve_user_entry(
@@ -275,6 +295,7 @@ impl Catalogue {
         let (image_id, size_bytes) = self.identify(&identity, path.as_deref(), parsed)?;
         Ok(ResolvedImage {
             reference: parsed.clone(),
+            image_ref: image_id.clone(),
             image_id,
             size_bytes,
             entrypoint: entry.entrypoint.clone(),
@@ -337,6 +358,7 @@ impl Catalogue {
         };
         Ok(ResolvedImage {
             reference: parsed,
+            image_ref: image_id.clone(),
             image_id,
             size_bytes,
             entrypoint: owned(image.entrypoint),

@@ -54,7 +54,9 @@ impl PresentImages {
         let mut images: Vec<ContainerImage> = images
             .into_iter()
             .map(|(id, (size, tags))| {
-                let mut names: Vec<String> = tags.iter().map(|tag| digest_name(tag, &id)).collect();
+                let (digests, tags): (Vec<_>, Vec<_>) = tags.into_iter().partition(|name| name.contains('@'));
+                let mut names = digests;
+                names.extend(tags.iter().filter_map(|tag| digest_name(tag, &id, &names)).collect::<Vec<_>>());
                 names.extend(tags);
                 let mut seen = std::collections::HashSet::new();
                 names.retain(|name| seen.insert(name.clone()));
@@ -68,10 +70,11 @@ impl PresentImages {
     }
 }
 
-/// `nginx@sha256:…` of `nginx:1.25`.
-fn digest_name(tag: &str, id: &str) -> String {
+/// `nginx@sha256:…` of `nginx:1.25`; `None` if a digest of the repository is known.
+fn digest_name(tag: &str, id: &str, digests: &[String]) -> Option<String> {
     let name = ImageReference::parse(tag).map_or_else(|_| tag.to_owned(), |parsed| parsed.name());
-    format!("{name}@{id}")
+    let is_known = digests.iter().any(|known| known.split_once('@').is_some_and(|(known, _)| known == name));
+    (!is_known).then(|| format!("{name}@{id}"))
 }
 
 /// `nginx:latest` of `docker.io/library/nginx`.
@@ -97,8 +100,9 @@ mod tests {
         present.add("old:v1", image("dd", 1));
         present.forget("docker.io/library/old:v1");
         let loaded = (vec!["me/app:1".to_owned()], image("cc", 20));
+        let pulled = (vec!["x.io/y:2".to_owned(), "x.io/y@sha256:99".to_owned()], image("ee", 15));
         let shown: Vec<(Vec<String>, i64)> = present
-            .status([loaded])
+            .status([loaded, pulled])
             .into_iter()
             .map(|image| (image.names.unwrap(), image.size_bytes.unwrap()))
             .collect();
@@ -106,6 +110,7 @@ mod tests {
         let expect = [
             (names(&["shop@sha256:bb", "shop:v1"]), 30),
             (names(&["me/app@sha256:cc", "me/app:1"]), 20),
+            (names(&["x.io/y@sha256:99", "x.io/y:2"]), 15),
             (names(&["nginx@sha256:aa", "nginx:1.25", "nginx:latest"]), 10),
         ];
         assert_eq!(shown, expect);

@@ -77,7 +77,7 @@ impl Runtime for ProcessRuntime {
     fn image_status<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Image, RuntimeError>> {
         async {
             let image = self.catalogue.resolve(reference)?;
-            Ok(Image { image_id: image.image_id, size_bytes: image.size_bytes })
+            Ok(Image { image_id: image.image_ref, size_bytes: image.size_bytes })
         }
         .boxed()
     }
@@ -94,7 +94,7 @@ impl Runtime for ProcessRuntime {
                 Err(error) => Some(error.to_string()),
             };
             match puller.pull(&pull.image, &pull.secrets).await {
-                Ok(image) => Ok(Image { image_id: image.id, size_bytes: image.size_bytes }),
+                Ok(_) => self.image_status(&pull.image).await,
                 Err(error) => Err(RuntimeError::PullFailed(match hint {
                     Some(hint) => format!("{error} ({hint})"),
                     None => error.to_string(),
@@ -118,8 +118,12 @@ impl Runtime for ProcessRuntime {
 
     fn loaded_images(&self) -> Vec<(Vec<String>, Image)> {
         let image_of = |image: StoredImage| Image { image_id: image.id, size_bytes: image.size_bytes };
-        let loaded = self.catalogue.all_loaded().into_iter();
-        loaded.filter(|(_, names)| !names.is_empty()).map(|(image, names)| (names, image_of(image))).collect()
+        let loaded = self.catalogue.all_loaded().into_iter().filter(|(_, names)| !names.is_empty());
+        let with_digests = |(image, mut names): (StoredImage, Vec<String>)| {
+            names.extend(self.catalogue.repository_digests(&image.id));
+            (names, image_of(image))
+        };
+        loaded.map(with_digests).collect()
     }
 
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {

@@ -183,6 +183,7 @@ impl ProcessRuntime {
         Launch {
             argv: command_line(&spec.command, &spec.args, &image.entrypoint, &image.cmd),
             image_id: image.image_id,
+            image_ref: image.image_ref,
             image_env: image.env,
             working_dir,
             user: image.user,
