@@ -14,7 +14,7 @@ use super::container::{Container, ContainerInit};
 use super::container_mounts::{ContainerFiles, target_variables};
 use super::environment::UserAccount;
 use super::error::os_error;
-use super::init::Init;
+use super::init::{Init, open_namespace};
 use super::io::Streams;
 use super::own_directories::OwnDirectories;
 use super::pipe_end::{self, PipeEnd};
@@ -145,8 +145,10 @@ impl Host {
                 .map_err(os_error("streams"))?;
         let (report_read, report_write) = pipe_end::pipe().map_err(os_error("pipe"))?;
         let (limits, group) = self.control_group(pod, &launch, &id)?;
-        let (pid_namespace, init) = self.pid_namespace(pod, target)?;
+        let (mut pid_namespace, init) = self.pid_namespace(pod, target)?;
+        let is_first = init.is_some() && launch.image_root.is_some();
         let parent = match &init {
+            Some(init) if is_first => Parent::First(&init.namespace),
             Some(init) => Parent::Own(&init.namespace),
             None => Parent::BelowSubreaper(pid_namespace.as_deref()),
         };
@@ -164,6 +166,12 @@ impl Host {
             group: group.get(),
             report: report_write,
             parent,
+        });
+        let spawned = spawned.and_then(|spawned| {
+            if is_first {
+                pid_namespace = Some(Rc::new(open_namespace(spawned.pid, "pid")?));
+            }
+            Ok(spawned)
         });
         let spawned = spawned.map_err(|error| {
             if let Some(init) = &init {
@@ -263,7 +271,7 @@ impl Host {
     }
 
     /// Returns the PID namespace of the container, if it is not the host's own; and pid 1 of a namespace that belongs to
-    /// the container alone.
+    /// the container alone. The program of an image becomes pid 1 of a further namespace inside that one.
     fn pid_namespace(
         &self,
         pod: &Pod,

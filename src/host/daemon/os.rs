@@ -108,6 +108,11 @@ pub(super) fn fork_sibling() -> io::Result<ForkResult> {
     clone(libc::CLONE_PARENT)
 }
 
+/// Forks a child of this process's parent that is pid 1 of a new PID namespace inside this process's.
+pub(super) fn fork_init_sibling() -> io::Result<ForkResult> {
+    clone(libc::CLONE_NEWPID | libc::CLONE_PARENT)
+}
+
 fn clone(flags: libc::c_int) -> io::Result<ForkResult> {
     let before = signals::block_all();
     // SAFETY: without a stack of its own the child continues as after a fork; see `fork`.

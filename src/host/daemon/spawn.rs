@@ -39,6 +39,8 @@ pub(super) struct SpawnRequest<'a> {
 pub(super) enum Parent<'a> {
     /// In a PID namespace of its own, whose end is the container's end.
     Own(&'a OwnedFd),
+    /// As pid 1 of a new PID namespace inside this one, whose end is the container's end.
+    First(&'a OwnedFd),
     /// Below a subreaper: in a shared PID namespace, or in the host's own.
     BelowSubreaper(Option<&'a OwnedFd>),
 }
@@ -73,16 +75,18 @@ impl Host {
             host: self.alive.as_ref(),
             report: spawn.report,
         };
-        match spawn.parent {
-            Parent::Own(namespace) => match self.fork_into(Some(namespace))? {
-                os::ForkResult::Child => child::run(&plan),
-                os::ForkResult::Parent(pid) => {
-                    Ok(SpawnedProcess { pid, ended: self.reaper.expect(pid), keeper: None })
-                }
-            },
+        let forked = match spawn.parent {
+            Parent::Own(namespace) => self.fork_into(Some(namespace))?,
+            Parent::First(outer) => self.fork_first_inside(outer)?,
             Parent::BelowSubreaper(namespace) => {
                 let (pid, ended, keeper) = self.fork_under_subreaper(&plan, namespace)?;
-                Ok(SpawnedProcess { pid, ended, keeper: Some(keeper) })
+                return Ok(SpawnedProcess { pid, ended, keeper: Some(keeper) });
+            }
+        };
+        match forked {
+            os::ForkResult::Child => child::run(&plan),
+            os::ForkResult::Parent(pid) => {
+                Ok(SpawnedProcess { pid, ended: self.reaper.expect(pid), keeper: None })
             }
         }
     }
