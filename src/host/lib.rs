@@ -28,6 +28,7 @@ mod process_tree;
 pub mod protocol;
 mod record;
 pub mod running_hosts;
+pub mod seccomp;
 mod spec;
 
 #[cfg(target_os = "linux")]

@@ -35,6 +35,7 @@ mod retry;
 pub mod runtime;
 mod runtime_class;
 mod sandbox;
+mod seccomp;
 mod security;
 mod service_names;
 pub(crate) mod spec;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use rustix::process::Pid;
+use rustix::thread::CapabilitySet;
 use tokio::sync::watch;
 
 use super::cgroup::{Group, Limits};
@@ -20,11 +21,12 @@ use super::own_directories::OwnDirectories;
 use super::pipe_end::{self, PipeEnd};
 use super::pod::Pod;
 use super::rootfs::{BindMount, ImageRoot, Overlay, View};
+use super::seccomp::Filter;
 use super::spawn::{Parent, SpawnRequest};
 use super::user::User;
-use super::{Host, environment, os};
+use super::{Host, capabilities, environment, os};
 use crate::protocol::Launch;
-use crate::{ContainerId, ContainerRecord, ResourceLimits, RuntimeError};
+use crate::{ContainerId, ContainerRecord, ResourceLimits, RuntimeError, Security};
 use base::optional_file::read_optional;
 use base::root_dir::RootDir;
 
@@ -56,6 +58,12 @@ fn root_fs_unsupported(image: &str) -> RuntimeError {
          user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) and keep \"namespaces\" \
          on in the config file, or declare a program of this machine in DATA/images/*.yaml"
     ))
+}
+
+/// Compiles the filter of a container's system calls.
+pub(super) fn filter_of(security: &Security) -> Result<Option<Filter>, String> {
+    // Unknown capabilities are refused when the container starts.
+    Filter::of(security, capabilities::of(security).unwrap_or(CapabilitySet::empty()))
 }
 
 impl Host {
@@ -111,6 +119,7 @@ impl Host {
         if launch.image_root.is_some() && !self.isolation.namespaces {
             return Err(root_fs_unsupported(&launch.spec.image));
         }
+        let filter = filter_of(&launch.spec.security).map_err(RuntimeError::CreateFailed)?;
         let target = find_target(pod, &launch);
         let target = target.as_deref();
         // A debug container does not see the files of its target's image as its own root; it reads them through
@@ -162,6 +171,7 @@ impl Host {
             stdio,
             user: account.user.clone(),
             security: &launch.spec.security,
+            filter: filter.as_ref(),
             oom_score_adj: launch.spec.oom_score_adj,
             group: group.get(),
             report: report_write,

@@ -38,6 +38,7 @@ mod program;
 mod reaper;
 mod resize;
 mod rootfs;
+mod seccomp;
 mod server;
 mod session;
 mod signals;

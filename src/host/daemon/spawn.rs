@@ -11,6 +11,7 @@ use super::cgroup::Group;
 use super::child::{self, Files, Plan, Stdio};
 use super::pod::Pod;
 use super::reaper::ProcessExit;
+use super::seccomp::Filter;
 use super::subreaper::Subreaper;
 use super::user::User;
 use super::{Host, os};
@@ -28,6 +29,7 @@ pub(super) struct SpawnRequest<'a> {
     pub(super) stdio: Stdio,
     pub(super) user: Option<User>,
     pub(super) security: &'a Security,
+    pub(super) filter: Option<&'a Filter>,
     pub(super) oom_score_adj: Option<i32>,
     pub(super) group: Option<&'a Group>,
     pub(super) report: OwnedFd,
@@ -68,6 +70,7 @@ impl Host {
             stdio: spawn.stdio,
             user: spawn.user,
             security: spawn.security,
+            filter: spawn.filter,
             oom_score_adj: spawn.oom_score_adj,
             own_network: self.network.is_some(),
             cgroup_procs_files: &doors,

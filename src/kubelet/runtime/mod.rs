@@ -24,6 +24,7 @@ use futures::future::BoxFuture;
 pub(crate) use super::images::Image;
 use base::dial::{Dialer, LocalDialer, Transport};
 use base::session::{Session, SessionStreams};
+pub use host::seccomp::{Seccomp, SeccompProfile};
 pub use host::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostDiskFault, HostFaults,
     HostShares, Memory, MemoryVolume, Mount, PodUid, ResourceLimits, RuntimeError, SandboxRecord,
