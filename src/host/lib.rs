@@ -39,7 +39,7 @@ pub use image_users::containers_with_root;
 pub use memory::Memory;
 pub use record::after_all;
 pub use record::{
-    ContainerExit, ContainerRecord, ExecOutput, RuntimeError, SandboxRecord, Usage, UsageByPod,
+    ContainerExit, ContainerRecord, ExecOutput, ProcessUser, RuntimeError, SandboxRecord, Usage, UsageByPod,
 };
 pub use spec::{
     ContainerId, ContainerSpec, DEFAULT_PATH, HostShares, MemoryVolume, Mount, PodUid, Program,

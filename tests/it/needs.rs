@@ -2,7 +2,7 @@
 //! print the number and the reasons; it fails instead if `PODIUM_TEST_REQUIRE` names the requirement. No test is
 //! skipped silently.
 //!
-//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts`. `PODIUM_TEST_WITHOUT=namespaces` simulates a machine
+//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts,crun,seccomp`. `PODIUM_TEST_WITHOUT=namespaces` simulates a machine
 //! without a feature.
 //!
 //! The library's own tests include this file, too: it uses no other item of either crate.

@@ -9,11 +9,11 @@ use rustix::process::Pid;
 use rustix::thread::CapabilitySet;
 use tokio::sync::watch;
 
+use super::account::{UserAccount, account};
 use super::cgroup::{Group, Limits};
 use super::child::Files;
 use super::container::{Container, ContainerInit};
 use super::container_mounts::{ContainerFiles, target_variables};
-use super::environment::UserAccount;
 use super::error::os_error;
 use super::init::{Init, open_namespace};
 use super::io::Streams;
@@ -26,7 +26,7 @@ use super::spawn::{Parent, SpawnRequest};
 use super::user::User;
 use super::{Host, capabilities, environment, os};
 use crate::protocol::Launch;
-use crate::{ContainerId, ContainerRecord, ResourceLimits, RuntimeError, Security};
+use crate::{ContainerId, ContainerRecord, ProcessUser, ResourceLimits, RuntimeError, Security};
 use base::optional_file::read_optional;
 use base::root_dir::RootDir;
 
@@ -36,19 +36,35 @@ fn resolve_user(launch: &Launch) -> Result<(UserAccount, Option<User>), RuntimeE
     let own_uid = rustix::process::getuid().as_raw();
     let Some(root) = &launch.image_root else {
         let read = |path: &str| read_optional(path);
-        let account = environment::account(launch, &read("/etc/passwd"), &read("/etc/group"), own_uid);
-        return Ok((account?, None));
+        return Ok((account(launch, &read("/etc/passwd"), &read("/etc/group"), own_uid)?, None));
     };
     let files = RootDir::new(root).map_err(os_error("image"))?;
     let read = |path: &str| files.read(Path::new(path)).unwrap_or_default();
     // Images expect to start as root, and to change to any user.
-    let account = environment::account(launch, &read("etc/passwd"), &read("etc/group"), 0);
-    let account = account?;
+    let account = account(launch, &read("etc/passwd"), &read("etc/group"), 0)?;
     if own_uid == 0 {
         return Ok((account, None));
     }
     let seems = account.user.clone().unwrap_or(User { uid: 0, gid: 0, groups: Vec::new() });
     Ok((UserAccount { user: None, home: account.home }, Some(seems)))
+}
+
+/// The user as the pod's status reports it. `is_set` is false for one that the container only appears to have, without
+/// its groups; no user is this process's.
+fn shown_user(user: Option<&User>, is_set: bool) -> ProcessUser {
+    match user {
+        Some(user) if is_set => ProcessUser { uid: user.uid, gid: user.gid, groups: user.groups.clone() },
+        Some(user) => ProcessUser { uid: user.uid, gid: user.gid, groups: Vec::new() },
+        None => ProcessUser {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            groups: rustix::process::getgroups()
+                .unwrap_or_default()
+                .into_iter()
+                .map(rustix::process::Gid::as_raw)
+                .collect(),
+        },
+    }
 }
 
 fn root_fs_unsupported(image: &str) -> RuntimeError {
@@ -129,6 +145,7 @@ impl Host {
         let id = self.new_id();
         let own = OwnDirectories::create(self, pod, &launch, &id, beside)?;
         let (account, seems) = resolve_user(&launch)?;
+        let shown_user = shown_user(account.user.as_ref().or(seems.as_ref()), account.user.is_some());
         let files = ContainerFiles { dir: &own.dir, private: &own.private };
         let (mut shows, mounts_env) = self.bind_mounts(pod, &launch, files, target)?;
         if let Some(user) = &account.user {
@@ -191,7 +208,7 @@ impl Host {
         })?;
         let of_init = init.as_ref().map(|init| ContainerInit::Init(init.pid));
         let holder = of_init.or(spawned.keeper.map(ContainerInit::Keeper));
-        let record = new_record(pod, &launch, &id, spawned.pid);
+        let record = ContainerRecord { user: Some(shown_user), ..new_record(pod, &launch, &id, spawned.pid) };
         launch.spec.working_dir = Some(working_dir);
         let container = Rc::new(Container {
             id,
@@ -354,6 +371,7 @@ fn new_record(pod: &Pod, launch: &Launch, id: &ContainerId, main: Pid) -> Contai
         image: launch.spec.image.clone(),
         image_id: launch.image_id.clone(),
         pid: Some(main.as_raw_nonzero().get().cast_unsigned()),
+        user: None,
         // Never before the sandbox's creation, even if the clock was set back meanwhile: an earlier start means an
         // earlier sandbox.
         started_at: super::now().max(pod.created_at),

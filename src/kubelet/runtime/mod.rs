@@ -27,8 +27,8 @@ use base::session::{Session, SessionStreams};
 pub use host::seccomp::{Seccomp, SeccompProfile};
 pub use host::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostDiskFault, HostFaults,
-    HostShares, Memory, MemoryVolume, Mount, PodUid, ResourceLimits, RuntimeError, SandboxRecord,
-    SandboxSpec, Security, Usage, UsageByPod,
+    HostShares, Memory, MemoryVolume, Mount, PodUid, ProcessUser, ResourceLimits, RuntimeError,
+    SandboxRecord, SandboxSpec, Security, Usage, UsageByPod,
 };
 
 /// An event that the kubelet should handle.

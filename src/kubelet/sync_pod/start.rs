@@ -273,6 +273,7 @@ fn never_started(
         image: container.image.clone().unwrap_or_default(),
         image_id: image.image_id,
         pid: None,
+        user: None,
         started_at: now,
         exit: Some(ContainerExit {
             exit_code: 128,

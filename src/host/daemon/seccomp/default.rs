@@ -103,9 +103,12 @@ pub(super) fn profile() -> SeccompProfile {
         |capability: &str| SeccompScope { caps: vec![capability.to_owned()], ..SeccompScope::default() };
     let mut syscalls: Vec<SeccompRule> = plain.into_iter().map(allow).collect();
     // The machine's hypervisor answers at sockets of this family, and no namespace separates them.
-    let family = libc::AF_VSOCK.unsigned_abs().into();
-    syscalls
-        .push(SeccompRule { args: condition(0, SeccompOperator::NotEqual, family, 0), ..allow("socket") });
+    // Another family differs in one of the bits that the kernel reads of the argument; it ignores the upper half.
+    let family: u64 = libc::AF_VSOCK.unsigned_abs().into();
+    syscalls.extend((0..u32::BITS).map(|bit| 1 << bit).map(|bit| SeccompRule {
+        args: condition(0, SeccompOperator::MaskedEqual, bit, !family & bit),
+        ..allow("socket")
+    }));
     syscalls.extend(PERSONALITIES.map(|value| SeccompRule {
         args: condition(0, SeccompOperator::Equal, value, 0),
         ..allow("personality")

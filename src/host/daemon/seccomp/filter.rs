@@ -272,6 +272,7 @@ mod tests {
             ("personality", &[1], denied, denied),
             ("socket", &[2, 1, 0], ALLOW, ALLOW),
             ("socket", &[40, 1, 0], denied, denied),
+            ("socket", &[0x1_0000_0028, 1, 0], denied, denied),
             ("keyctl", &[], denied, denied),
             ("io_uring_setup", &[], denied, denied),
             ("init_module", &[], denied, denied),
