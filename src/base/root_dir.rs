@@ -4,7 +4,7 @@
 //! images and for reading their files from outside.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
@@ -29,6 +29,9 @@ pub struct ParentAndName {
 /// The mode of directories that unpacking creates for missing parents, until the archive sets their own.
 const DEFAULT_MODE: u32 = 0o755;
 
+/// The limit for files that are read as text.
+const MAX_TEXT_BYTES: u64 = 4 << 20;
+
 impl RootDir {
     /// Opens the directory at `root`.
     pub fn new(root: &Path) -> io::Result<Self> {
@@ -43,12 +46,20 @@ impl RootDir {
         rustix::fs::openat2(&self.root, path, flags | OFlags::CLOEXEC, Mode::empty(), how)
     }
 
-    /// Returns the text of a file inside; `None` if it is not a regular file below 4 MiB.
+    /// Returns the text of a file inside, with replacement characters for bytes that are not text; `None` if it is not a
+    /// regular file below 4 MiB.
     pub fn read(&self, path: &Path) -> Option<String> {
         // Opening or reading anything but a regular file might block forever.
         let file = File::from(self.open(path, OFlags::RDONLY | OFlags::NONBLOCK).ok()?);
-        let is_file = file.metadata().is_ok_and(|about| about.is_file() && about.len() < 4 << 20);
-        if is_file { io::read_to_string(file).ok() } else { None }
+        let is_file = file.metadata().is_ok_and(|about| about.is_file() && about.len() < MAX_TEXT_BYTES);
+        let mut bytes = Vec::new();
+        if !is_file || file.take(MAX_TEXT_BYTES).read_to_end(&mut bytes).is_err() {
+            return None;
+        }
+        Some(
+            String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        )
     }
 
     /// Returns the directory that holds `path`, creating it if it is missing.
@@ -232,6 +243,10 @@ mod tests {
         for nothing in ["magic", "dangling", "etc", "none"] {
             assert_eq!(inside.read(Path::new(nothing)), None, "{nothing}");
         }
+        fs::write(root.join("latin"), b"app:x:1:1:M\xfcller").unwrap();
+        assert_eq!(inside.read(Path::new("latin")).unwrap(), "app:x:1:1:M\u{fffd}ller");
+        File::create(root.join("huge")).unwrap().set_len(1 << 30).unwrap();
+        assert_eq!(inside.read(Path::new("huge")), None, "nothing of its size is read");
         inside.ensure_parent(Path::new("run/a/b")).unwrap();
         assert!(root.join("etc/a").is_dir());
         // The targets of links are created inside, and a link to itself does not loop forever.

@@ -28,6 +28,7 @@ mod process_tree;
 pub mod protocol;
 mod record;
 pub mod running_hosts;
+pub mod seccomp;
 mod spec;
 
 #[cfg(target_os = "linux")]
@@ -38,7 +39,7 @@ pub use image_users::containers_of_image;
 pub use memory::Memory;
 pub use record::after_all;
 pub use record::{
-    ContainerExit, ContainerRecord, ExecOutput, RuntimeError, SandboxRecord, Usage, UsageByPod,
+    ContainerExit, ContainerRecord, ExecOutput, ProcessUser, RuntimeError, SandboxRecord, Usage, UsageByPod,
 };
 pub use spec::{
     ContainerId, ContainerSpec, DEFAULT_PATH, HostShares, MemoryVolume, Mount, PodUid, Program,

@@ -151,13 +151,15 @@ impl Launch {
     }
 
     /// Returns the part that may be recorded: without the environment, the command and the content of files, which may
-    /// come from Secrets. The next host does not need these, because this host's processes end with this host.
+    /// come from Secrets, and without the filter of system calls, which may be large. The next host does not need
+    /// these, because this host's processes end with this host.
     pub(crate) fn without_values(&self) -> Self {
         let mut written = self.clone();
         written.argv.clear();
         written.files.clear();
         let spec = &mut written.spec;
         (spec.env, spec.command, spec.args) = (Vec::new(), Vec::new(), Vec::new());
+        spec.security.seccomp = super::seccomp::Seccomp::Unconfined;
         written
     }
 }

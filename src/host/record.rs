@@ -22,6 +22,17 @@ pub struct ContainerExit {
     pub message: Option<String>,
 }
 
+/// The user of a container's first process, at its start.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ProcessUser {
+    /// The user id.
+    pub uid: u32,
+    /// The primary group id.
+    pub gid: u32,
+    /// The supplementary group ids.
+    pub groups: Vec<u32>,
+}
+
 /// The runtime's record of one container attempt.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ContainerRecord {
@@ -37,6 +48,9 @@ pub struct ContainerRecord {
     pub image_id: String,
     /// The main process on the machine, while it runs.
     pub pid: Option<u32>,
+    /// The user of its first process; `None` for a container without processes.
+    #[serde(default)]
+    pub user: Option<ProcessUser>,
     /// The start time of its main process.
     pub started_at: Timestamp,
     /// Set once the container has ended and all its processes have exited.

@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use crate::seccomp::Seccomp;
+
 /// The search path of containers whose image sets none.
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -94,6 +96,9 @@ pub struct Security {
     pub add_capabilities: Vec<String>,
     /// Capabilities to drop, by name.
     pub drop_capabilities: Vec<String>,
+    /// The filter of its system calls (`seccompProfile`); nothing filters those of a privileged container.
+    #[serde(default)]
+    pub seccomp: Seccomp,
 }
 
 /// A directory or file of the node shown to a container.

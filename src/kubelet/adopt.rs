@@ -87,6 +87,7 @@ fn lost_attempt(
         image: status.image.clone(),
         image_id: status.image_id.clone(),
         pid: None,
+        user: None,
         started_at,
         exit: Some(exit),
     };

@@ -34,6 +34,7 @@ mod retry;
 pub mod runtime;
 mod runtime_class;
 mod sandbox;
+mod seccomp;
 mod security;
 mod service_names;
 pub(crate) mod spec;

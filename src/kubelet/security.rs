@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSecurityContext, SecurityContext};
 
-use super::runtime::Security;
+use super::runtime::{Seccomp, Security};
 use super::spec;
 
 /// The user and group of a container's processes, as far as the pod sets them.
@@ -31,6 +31,8 @@ pub(super) fn security(pod: &Pod, container: &Container) -> Security {
         unmasked: own.and_then(|s| s.proc_mount.as_deref()) == Some("Unmasked"),
         add_capabilities: capabilities.and_then(|c| c.add.clone()).unwrap_or_default(),
         drop_capabilities: capabilities.and_then(|c| c.drop.clone()).unwrap_or_default(),
+        // A profile may have to be read (`seccomp::filter`).
+        seccomp: Seccomp::Unconfined,
     }
 }
 
@@ -71,8 +73,6 @@ pub(super) fn ignored(pod: &Pod, abilities: NodeAbilities) -> Vec<String> {
         let groups = s.supplemental_groups.as_ref().is_some_and(|groups| !groups.is_empty());
         warn_if(at("supplementalGroups"), !root && groups, group_why);
         warn_if(at("seLinuxOptions"), s.se_linux_options.is_some(), modules);
-        let confined = s.seccomp_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
-        warn_if(at("seccompProfile"), confined, "system calls are not filtered on this node");
         let confined = s.app_armor_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
         warn_if(at("appArmorProfile"), confined, modules);
         warn_if(at("windowsOptions"), s.windows_options.is_some(), "this node does not run Windows");
@@ -98,8 +98,6 @@ pub(super) fn ignored(pod: &Pod, abilities: NodeAbilities) -> Vec<String> {
         warn_if(at("privileged"), privileged && !root, "only root can add capabilities and show devices");
         warn_if(at("capabilities.add"), added && !root, "only root can add capabilities");
         warn_if(at("seLinuxOptions"), s.se_linux_options.is_some(), modules);
-        let confined = s.seccomp_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
-        warn_if(at("seccompProfile"), confined, "system calls are not filtered on this node");
         let confined = s.app_armor_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
         warn_if(at("appArmorProfile"), confined, modules);
         warn_if(at("windowsOptions"), s.windows_options.is_some(), "this node does not run Windows");
@@ -139,6 +137,7 @@ mod tests {
             unmasked: true,
             add_capabilities: vec!["KILL".to_owned()],
             drop_capabilities: vec!["ALL".to_owned()],
+            seccomp: Seccomp::Unconfined,
         };
         assert_eq!(security(&pod, container), expect);
     }
@@ -148,16 +147,17 @@ mod tests {
     #[test]
     fn each_field_without_effect_is_reported_once_pod_16() {
         let all = pod(
-            &json!({"runAsUser": 1000, "fsGroup": 1, "seccompProfile": {"type": "RuntimeDefault"}}),
+            &json!({"runAsUser": 1000, "fsGroup": 1, "appArmorProfile": {"type": "RuntimeDefault"}}),
             &json!({"privileged": true, "readOnlyRootFilesystem": true, "capabilities": {"add": ["NET_ADMIN"]},
-                "seLinuxOptions": {"level": "s0"}, "seccompProfile": {"type": "Unconfined"}}),
+                "seLinuxOptions": {"level": "s0"}, "appArmorProfile": {"type": "Unconfined"},
+                "seccompProfile": {"type": "RuntimeDefault"}}),
         );
         let fields = |uid, namespaces| -> Vec<String> {
             let messages = ignored(&all, NodeAbilities { uid, namespaces });
             messages.iter().filter_map(|text| Some(text.split_once(" is ignored")?.0.to_owned())).collect()
         };
         let always =
-            ["spec.securityContext.seccompProfile", "spec.containers{c}.securityContext.seLinuxOptions"];
+            ["spec.securityContext.appArmorProfile", "spec.containers{c}.securityContext.seLinuxOptions"];
         assert_eq!(fields(0, true), always);
         assert_eq!(
             fields(1000, true).len(),

@@ -13,9 +13,22 @@ use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
 /// A layer under construction.
-struct Layer(Builder<Vec<u8>>);
+pub(crate) struct Layer(Builder<Vec<u8>>);
 
 impl Layer {
+    pub(crate) fn new() -> Self {
+        Self(Builder::new(Vec::new()))
+    }
+
+    /// The layer's archive.
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.0.into_inner().unwrap()
+    }
+
+    pub(crate) fn directory(&mut self, path: &str, mode: u32) {
+        self.add(path, EntryType::Directory, mode, b"");
+    }
+
     fn add(&mut self, path: &str, kind: EntryType, mode: u32, content: &[u8]) {
         let mut header = Header::new_gnu();
         header.set_entry_type(kind);
@@ -24,7 +37,7 @@ impl Layer {
         self.0.append_data(&mut header, path, content).unwrap();
     }
 
-    fn file(&mut self, path: &str, content: &str) {
+    pub(crate) fn file(&mut self, path: &str, content: &str) {
         self.add(path, EntryType::Regular, 0o644, content.as_bytes());
     }
 
@@ -36,7 +49,7 @@ impl Layer {
     }
 
     /// Adds a program of this machine with the libraries that it needs, at the same paths.
-    fn program(&mut self, name: &str) {
+    pub(crate) fn program(&mut self, name: &str) {
         let output = Command::new("sh").args(["-c", &format!("command -v {name}")]).output().unwrap();
         let path = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
         let real = path.canonicalize().unwrap();
@@ -54,7 +67,7 @@ impl Layer {
 
 /// A `docker save` archive with a shell in it.
 fn archive(name: &str) -> Vec<u8> {
-    let mut layer = Layer(Builder::new(Vec::new()));
+    let mut layer = Layer::new();
     for program in ["sh", "cat", "id", "sleep"] {
         layer.program(program);
     }
@@ -65,20 +78,25 @@ fn archive(name: &str) -> Vec<u8> {
     layer.link("data", "../../../../../../../srv");
     layer.link("etc/hosts", "/run/nowhere/hosts");
     layer.link("proc", "/etc");
-    let layer = layer.0.into_inner().unwrap();
+    let config = json!({"Entrypoint": ["sh", "-c"], "Cmd": ["echo default"], "User": "app:staff",
+        "Env": ["PATH=/bin", "FROM_IMAGE=yes"], "WorkingDir": "/work"});
+    saved(name, &layer.finish(), &config)
+}
+
+/// A `docker save` archive of one layer.
+pub(crate) fn saved(name: &str, layer: &[u8], config: &Value) -> Vec<u8> {
     let config = json!({
         "os": "linux",
         "architecture": if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" },
-        "config": {"Entrypoint": ["sh", "-c"], "Cmd": ["echo default"], "User": "app:staff",
-            "Env": ["PATH=/bin", "FROM_IMAGE=yes"], "WorkingDir": "/work"},
-        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", hex(Sha256::digest(&layer)))]},
+        "config": config,
+        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{}", hex(Sha256::digest(layer)))]},
     });
     let manifest = json!([{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]);
-    let mut outer = Layer(Builder::new(Vec::new()));
+    let mut outer = Layer::new();
     outer.file("config.json", &config.to_string());
-    outer.add("layer.tar", EntryType::Regular, 0o644, &layer);
+    outer.add("layer.tar", EntryType::Regular, 0o644, layer);
     outer.file("manifest.json", &manifest.to_string());
-    outer.0.into_inner().unwrap()
+    outer.finish()
 }
 
 fn podium(arguments: &[&str], data_dir: &Path) -> Output {
@@ -92,12 +110,17 @@ fn text(bytes: &[u8]) -> String {
 
 /// Loads the archive as a user does.
 fn load(home: &DataDir) {
+    load_archive(home, "shop/app:v1", &archive("shop/app:v1"));
+}
+
+/// Loads an archive with one image of this name.
+pub(crate) fn load_archive(home: &DataDir, name: &str, archive: &[u8]) {
     let file = home.path("image.tar");
-    std::fs::write(&file, archive("shop/app:v1")).unwrap();
+    std::fs::write(&file, archive).unwrap();
     let output = podium(&["image", "load", file.to_str().unwrap()], &home.data_dir());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let printed = text(&output.stdout);
-    assert!(printed.starts_with("loaded shop/app:v1 sha256:"), "{printed}");
+    assert!(printed.starts_with(&format!("loaded {name} sha256:")), "{printed}");
     assert!(printed.trim_end().ends_with(&format!("into {}", home.data_dir().display())), "{printed}");
 }
 
@@ -120,11 +143,12 @@ fn wait_until_phase(instance: &Instance, name: &str, phase: &str) {
     });
 }
 
+/// `$$$$` is `$$` to the shell: the pod's command is expanded first.
 const SCRIPT: &str = r#"
 echo "marker: $(cat /etc/marker)"; echo "user: $(id -u) $(id -g) $HOME"; echo "env: $FROM_IMAGE $PWD"
 echo new > /tmp/written && cat /tmp/written; echo "volume: $(cat /data/inside/key)"
 [ -e /usr/share ] && echo "the machine's files are visible"
-echo "hostname: $(cat /etc/hostname)"; read first < /proc/self/comm && echo "proc: $first"
+echo "hostname: $(cat /etc/hostname)"; read first < /proc/1/comm && echo "process $$$$: $first"
 [ -w /dev/null ] && echo "dev: yes"; cat /etc/hosts > /dev/null && echo "hosts: yes"; sleep 3600
 "#;
 
@@ -154,12 +178,22 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
         log.contains("hosts: yes").then_some(log)
     });
     let expect = "marker: of the image\nuser: 1234 4321 /home/app\nenv: yes /work\nnew\nvolume: value\n\
-                  hostname: p\nproc: sh\ndev: yes\nhosts: yes\n";
+                  hostname: p\nprocess 1: sh\ndev: yes\nhosts: yes\n";
     assert_eq!(log, expect);
     assert_eq!(
         instance.kubectl(&["exec", "p", "--", "sh", "-c", "id -u; cat /etc/marker; echo $FROM_IMAGE"]),
         "1234\nof the image\nyes\n"
     );
+    // The program is process 1, which no signal from inside ends that it does not handle.
+    let kill = [
+        "exec",
+        "p",
+        "--",
+        "sh",
+        "-c",
+        "kill -TERM 1; kill -KILL 1; echo $?; read own < /proc/1/comm; echo $own",
+    ];
+    assert_eq!(instance.kubectl(&kill), "0\nsh\n");
     // No file was written outside, and the image itself is never written.
     assert!(!Path::new("/srv/inside").exists());
     let events = instance.kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]);

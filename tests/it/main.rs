@@ -50,6 +50,7 @@ mod processes;
 mod runtime;
 mod scenario_restarts;
 mod scheduling;
+mod second_opinion;
 mod server_side_apply;
 mod services;
 mod skip_report;

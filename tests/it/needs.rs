@@ -2,7 +2,7 @@
 //! print the number and the reasons; it fails instead if `PODIUM_TEST_REQUIRE` names the requirement. No test is
 //! skipped silently.
 //!
-//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts`. `PODIUM_TEST_WITHOUT=namespaces` simulates a machine
+//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts,crun,seccomp`. `PODIUM_TEST_WITHOUT=namespaces` simulates a machine
 //! without a feature.
 //!
 //! The library's own tests include this file, too: it uses no other item of either crate.
@@ -39,12 +39,16 @@ pub(crate) enum Need {
     Curl,
     /// The kernel asks before files are written (fanotify's pre-content events): root, and Linux 6.14.
     Gates,
+    /// The kernel filters system calls.
+    Seccomp,
+    /// `crun` on the PATH.
+    Crun,
     /// The programs that built-in images run: `perl`, `postgres`, `python3`.
     Programs,
 }
 
 impl Need {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 16] = [
         Self::Kubectl,
         Self::OldKubectl,
         Self::Namespaces,
@@ -58,6 +62,8 @@ impl Need {
         Self::PodNetwork,
         Self::Curl,
         Self::Gates,
+        Self::Seccomp,
+        Self::Crun,
         Self::Programs,
     ];
 
@@ -77,6 +83,8 @@ impl Need {
             Self::PodNetwork => "pod-network",
             Self::Curl => "curl",
             Self::Gates => "gates",
+            Self::Seccomp => "seccomp",
+            Self::Crun => "crun",
             Self::Programs => "programs",
         }
     }
@@ -97,6 +105,8 @@ impl Need {
             Self::PodNetwork => "no network of their own for pods",
             Self::Curl => "no curl",
             Self::Gates => "the kernel does not ask before a file is written",
+            Self::Seccomp => "the kernel does not filter system calls",
+            Self::Crun => "no crun",
             Self::Programs => "a program that a built-in image stands for is not installed",
         }
     }

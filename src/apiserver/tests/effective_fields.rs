@@ -327,18 +327,28 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
     ),
     (
         "api.core.v1.SecurityContext",
-        &[(
-            "a_containers_context_goes_before_its_pods",
-            &[
-                "allowPrivilegeEscalation",
-                "capabilities",
-                "privileged",
-                "readOnlyRootFilesystem",
-                "runAsGroup",
-                "runAsNonRoot",
-                "runAsUser",
-            ],
-        )],
+        &[
+            (
+                "a_containers_context_goes_before_its_pods",
+                &[
+                    "allowPrivilegeEscalation",
+                    "capabilities",
+                    "privileged",
+                    "readOnlyRootFilesystem",
+                    "runAsGroup",
+                    "runAsNonRoot",
+                    "runAsUser",
+                ],
+            ),
+            ("a_containers_profile_goes_before_its_pods_and_none_is_unconfined_pod_17", &["seccompProfile"]),
+        ],
+    ),
+    (
+        "api.core.v1.SeccompProfile",
+        &[
+            ("a_containers_profile_goes_before_its_pods_and_none_is_unconfined_pod_17", &["type"]),
+            ("a_profile_is_read_below_its_directory_alone_pod_17", &["localhostProfile"]),
+        ],
     ),
     ("api.core.v1.Capabilities", &[("a_containers_context_goes_before_its_pods", &["add", "drop"])]),
     (
@@ -406,6 +416,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
                     "supplementalGroupsPolicy",
                 ],
             ),
+            ("a_containers_profile_goes_before_its_pods_and_none_is_unconfined_pod_17", &["seccompProfile"]),
             ("safe_settings_are_set_in_the_pods_own_namespaces_pod_16_net_5", &["sysctls"]),
         ],
     ),

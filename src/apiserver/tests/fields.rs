@@ -257,11 +257,6 @@ fn examples() -> Vec<(&'static str, &'static str, Example)> {
         ("PodSecurityContext", "seLinuxOptions", Pod(security("seLinuxOptions", json!({"level": "s0"})))),
         (
             "PodSecurityContext",
-            "seccompProfile",
-            Pod(security("seccompProfile", json!({"type": "RuntimeDefault"}))),
-        ),
-        (
-            "PodSecurityContext",
             "windowsOptions",
             Pod(
                 json!({"os": {"name": "windows"}, "securityContext": {"windowsOptions": {"runAsUserName": "u"}}}),
@@ -279,11 +274,6 @@ fn examples() -> Vec<(&'static str, &'static str, Example)> {
                 "securityContext": {"procMount": "Unmasked"}}]})),
         ),
         ("SecurityContext", "seLinuxOptions", Container(security("seLinuxOptions", json!({"level": "s0"})))),
-        (
-            "SecurityContext",
-            "seccompProfile",
-            Container(security("seccompProfile", json!({"type": "Localhost", "localhostProfile": "p.json"}))),
-        ),
         (
             "SecurityContext",
             "windowsOptions",

@@ -217,6 +217,7 @@ impl NodeContext {
             ipv6: addresses.v6().filter(|_| !hollow).and_then(|v6| v6.of_node(index)),
             capacity,
             pods_dir: self.directory(&name).join("pods"),
+            seccomp_dir: self.data_dir.join("seccomp"),
             hollow,
             static_pods: if hollow { Vec::new() } else { static_pods::read(&manifests) },
             eviction: self.config.file.eviction.clone(),

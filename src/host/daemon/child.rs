@@ -19,6 +19,7 @@ use super::capabilities;
 use super::os;
 use super::program::{self, ResolvedProgram, os_text};
 use super::rootfs::{self, View};
+use super::seccomp::Filter;
 use super::signals;
 use super::user::User;
 use crate::Program;
@@ -55,6 +56,8 @@ pub(super) struct Plan<'a> {
     pub(super) stdio: Stdio,
     pub(super) user: Option<User>,
     pub(super) security: &'a Security,
+    /// The filter of its system calls.
+    pub(super) filter: Option<&'a Filter>,
     pub(super) oom_score_adj: Option<i32>,
     /// The network is not the machine's: every user may bind every port.
     pub(super) own_network: bool,
@@ -143,8 +146,12 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     capabilities::bound(keep).map_err(at("capabilities"))?;
     if let Some(user) = &plan.user {
         give_streams(&plan.stdio, user.uid);
-        let become_user = if plan.own_network { os::become_user } else { os::become_user_of_low_ports };
-        become_user(user.uid, user.gid, &user.groups).map_err(at("user"))?;
+        let kept = os::KeptRights {
+            low_ports: !plan.own_network,
+            // An unprivileged program that may gain rights is filtered by a process that has some.
+            filter: plan.filter.is_some() && !plan.security.no_new_privileges,
+        };
+        os::become_user(user.uid, user.gid, &user.groups, kept).map_err(at("user"))?;
         // Changing the user cleared the parent-death signal.
         die_with_host(plan.host);
     }
@@ -242,6 +249,10 @@ fn exec(plan: &Plan<'_>, found: &ResolvedProgram, working_dir: &Path) -> String 
     };
     os::close_on_exec_from(3);
     signals::reset();
+    // This comes last, because the filter may forbid everything else that is done here.
+    if let Some(Err(reason)) = plan.filter.map(Filter::apply) {
+        return reason;
+    }
     match found {
         ResolvedProgram::Inside(_) => {
             let error = os::exec_descriptor(plan.own_program.as_fd(), &argv, &env);

@@ -95,7 +95,11 @@ impl Host {
             let of_machine = (of_image && !source.exists()) || (memory && pod.spec.host.ipc);
             let source = if of_machine { machines.to_path_buf() } else { source };
             if source.exists() && (of_image || machines.exists()) {
-                shows.push(BindMount::new(source, place.into()));
+                // As in containerd, the container's names are as writable as its root. The kubelet's hosts file is
+                // always writable.
+                let read_only =
+                    launch.spec.security.read_only_root && matches!(name, "resolv.conf" | "hostname");
+                shows.push(BindMount { read_only, ..BindMount::new(source, place.into()) });
             }
         }
         let path = launch.spec.termination_message_path.clone();

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::child::{Files, Stdio};
 use super::container::{Container, ContainerInit};
+use super::launch::filter_of;
 use super::pipe_end::{self, PipeEnd};
 use super::reaper::ProcessExit;
 use super::spawn::{Parent, SpawnRequest, SpawnedProcess};
@@ -106,6 +107,8 @@ impl Host {
         let working_dir = container.launch.spec.working_dir.clone().unwrap_or_else(|| "/".into());
         let (report_read, report) = pipe_end::pipe().map_err(|error| os_error(&error))?;
         let namespace = container.pid_namespace.borrow().clone();
+        let security = &container.launch.spec.security;
+        let filter = filter_of(security).map_err(RuntimeError::StartFailed)?;
         let spawn = SpawnRequest {
             argv: command,
             env: &env,
@@ -115,7 +118,8 @@ impl Host {
             files: if self.isolation.namespaces { Files::Of(main) } else { Files::Machine },
             stdio,
             user: container.account.clone(),
-            security: &container.launch.spec.security,
+            security,
+            filter: filter.as_ref(),
             oom_score_adj: container.launch.spec.oom_score_adj,
             group: container.group.get(),
             report,

@@ -1,4 +1,9 @@
 //! PID namespaces: their pid 1, and the creation of processes inside one.
+//!
+//! Pid 1 of every namespace that this process creates is `pause`, whose death with this process no program of a
+//! container can prevent: it would only have to change its user. The program of an image is pid 1 of a further
+//! namespace inside, so that it sees itself as in any other container runtime, and its end is the end of all processes
+//! beside it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -65,13 +70,43 @@ impl Host {
             }
             os::ForkResult::Parent(_) => {
                 drop(write);
-                let mut number = [0; 4];
                 // The sibling holds the pipe too, so this waits for the number or for the exit of both.
-                let count = rustix::io::read(&read, &mut number)?;
-                let pid = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
-                pid.map(os::ForkResult::Parent)
-                    .ok_or_else(|| io::Error::other("cannot start the first process of the PID namespace"))
+                Ok(os::ForkResult::Parent(reported_pid(&read)?))
             }
         }
     }
+
+    /// Forks with the child as pid 1 of a new PID namespace inside another one.
+    pub(super) fn fork_first_inside(&self, outer: &OwnedFd) -> io::Result<os::ForkResult> {
+        let (read, write) = super::pipe_end::pipe()?;
+        match self.fork_into(Some(outer))? {
+            // Only a process of the outer namespace may create one inside it.
+            os::ForkResult::Child => match os::fork_init_sibling() {
+                Ok(os::ForkResult::Child) => {
+                    // The new process knows its number in its own namespaces only; /proc is still this process's.
+                    let number = rustix::fs::readlink("/proc/self", Vec::new()).ok();
+                    let number = number.and_then(|text| text.to_str().ok()?.parse::<i32>().ok());
+                    let reported = number.is_some_and(|number| {
+                        rustix::io::write(&write, &number.to_ne_bytes()).is_ok_and(|count| count == 4)
+                    });
+                    if reported { Ok(os::ForkResult::Child) } else { os::exit_now(1) }
+                }
+                Ok(os::ForkResult::Parent(_)) => os::exit_now(0),
+                Err(_) => os::exit_now(1),
+            },
+            os::ForkResult::Parent(_) => {
+                drop(write);
+                Ok(os::ForkResult::Parent(reported_pid(&read)?))
+            }
+        }
+    }
+}
+
+/// Reads the number of a process that another process created.
+fn reported_pid(pipe: &OwnedFd) -> io::Result<Pid> {
+    let mut number = [0; 4];
+    let count = rustix::io::read(pipe, &mut number)?;
+    Pid::from_raw(i32::from_ne_bytes(number))
+        .filter(|_| count == 4)
+        .ok_or_else(|| io::Error::other("cannot start the first process of the PID namespace"))
 }

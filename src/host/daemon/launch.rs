@@ -6,25 +6,27 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use rustix::process::Pid;
+use rustix::thread::CapabilitySet;
 use tokio::sync::watch;
 
+use super::account::{UserAccount, account};
 use super::cgroup::{Group, Limits};
 use super::child::Files;
 use super::container::{Container, ContainerInit};
 use super::container_mounts::{ContainerFiles, target_variables};
-use super::environment::UserAccount;
 use super::error::os_error;
-use super::init::Init;
+use super::init::{Init, open_namespace};
 use super::io::Streams;
 use super::own_directories::OwnDirectories;
 use super::pipe_end::{self, PipeEnd};
 use super::pod::Pod;
 use super::rootfs::{BindMount, ImageRoot, Overlay, View};
+use super::seccomp::Filter;
 use super::spawn::{Parent, SpawnRequest};
 use super::user::User;
-use super::{Host, environment, os};
+use super::{Host, capabilities, environment, os};
 use crate::protocol::Launch;
-use crate::{ContainerId, ContainerRecord, ResourceLimits, RuntimeError};
+use crate::{ContainerId, ContainerRecord, ProcessUser, ResourceLimits, RuntimeError, Security};
 use base::layers::Layers;
 use base::optional_file::read_optional;
 
@@ -34,19 +36,35 @@ fn resolve_user(launch: &Launch) -> Result<(UserAccount, Option<User>), RuntimeE
     let own_uid = rustix::process::getuid().as_raw();
     if !launch.has_own_root() {
         let read = |path: &str| read_optional(path);
-        let account = environment::account(launch, &read("/etc/passwd"), &read("/etc/group"), own_uid);
-        return Ok((account?, None));
+        return Ok((account(launch, &read("/etc/passwd"), &read("/etc/group"), own_uid)?, None));
     }
     let files = Layers::new(launch.image_layers.clone());
     let read = |path: &str| files.read(Path::new(path)).unwrap_or_default();
     // Images expect to start as root, and to change to any user.
-    let account = environment::account(launch, &read("etc/passwd"), &read("etc/group"), 0);
-    let account = account?;
+    let account = account(launch, &read("etc/passwd"), &read("etc/group"), 0)?;
     if own_uid == 0 {
         return Ok((account, None));
     }
     let seems = account.user.clone().unwrap_or(User { uid: 0, gid: 0, groups: Vec::new() });
     Ok((UserAccount { user: None, home: account.home }, Some(seems)))
+}
+
+/// The user as the pod's status reports it. `is_set` is false for one that the container only appears to have, without
+/// its groups; no user is this process's.
+fn shown_user(user: Option<&User>, is_set: bool) -> ProcessUser {
+    match user {
+        Some(user) if is_set => ProcessUser { uid: user.uid, gid: user.gid, groups: user.groups.clone() },
+        Some(user) => ProcessUser { uid: user.uid, gid: user.gid, groups: Vec::new() },
+        None => ProcessUser {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            groups: rustix::process::getgroups()
+                .unwrap_or_default()
+                .into_iter()
+                .map(rustix::process::Gid::as_raw)
+                .collect(),
+        },
+    }
 }
 
 fn root_fs_unsupported(image: &str) -> RuntimeError {
@@ -56,6 +74,12 @@ fn root_fs_unsupported(image: &str) -> RuntimeError {
          user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) and keep \"namespaces\" \
          on in the config file, or declare a program of this machine in DATA/images/*.yaml"
     ))
+}
+
+/// Compiles the filter of a container's system calls.
+pub(super) fn filter_of(security: &Security) -> Result<Option<Filter>, String> {
+    // Unknown capabilities are refused when the container starts.
+    Filter::of(security, capabilities::of(security).unwrap_or(CapabilitySet::empty()))
 }
 
 impl Host {
@@ -111,6 +135,7 @@ impl Host {
         if launch.has_own_root() && !self.isolation.namespaces {
             return Err(root_fs_unsupported(&launch.spec.image));
         }
+        let filter = filter_of(&launch.spec.security).map_err(RuntimeError::CreateFailed)?;
         let target = find_target(pod, &launch);
         let target = target.as_deref();
         // A debug container does not see the files of its target's image as its own root; it reads them through
@@ -119,6 +144,7 @@ impl Host {
         let id = self.new_id();
         let own = OwnDirectories::create(self, pod, &launch, &id, beside)?;
         let (account, seems) = resolve_user(&launch)?;
+        let shown_user = shown_user(account.user.as_ref().or(seems.as_ref()), account.user.is_some());
         let files = ContainerFiles { dir: &own.dir, private: &own.private };
         let (mut shows, mounts_env) = self.bind_mounts(pod, &launch, files, target)?;
         if let Some(user) = &account.user {
@@ -144,8 +170,10 @@ impl Host {
                 .map_err(os_error("streams"))?;
         let (report_read, report_write) = pipe_end::pipe().map_err(os_error("pipe"))?;
         let (limits, group) = self.control_group(pod, &launch, &id)?;
-        let (pid_namespace, init) = self.pid_namespace(pod, target)?;
+        let (mut pid_namespace, init) = self.pid_namespace(pod, target)?;
+        let is_first = init.is_some() && launch.has_own_root();
         let parent = match &init {
+            Some(init) if is_first => Parent::First(&init.namespace),
             Some(init) => Parent::Own(&init.namespace),
             None => Parent::BelowSubreaper(pid_namespace.as_deref()),
         };
@@ -159,10 +187,17 @@ impl Host {
             stdio,
             user: account.user.clone(),
             security: &launch.spec.security,
+            filter: filter.as_ref(),
             oom_score_adj: launch.spec.oom_score_adj,
             group: group.get(),
             report: report_write,
             parent,
+        });
+        let spawned = spawned.and_then(|spawned| {
+            if is_first {
+                pid_namespace = Some(Rc::new(open_namespace(spawned.pid, "pid")?));
+            }
+            Ok(spawned)
         });
         let spawned = spawned.map_err(|error| {
             if let Some(init) = &init {
@@ -172,7 +207,7 @@ impl Host {
         })?;
         let of_init = init.as_ref().map(|init| ContainerInit::Init(init.pid));
         let holder = of_init.or(spawned.keeper.map(ContainerInit::Keeper));
-        let record = new_record(pod, &launch, &id, spawned.pid);
+        let record = ContainerRecord { user: Some(shown_user), ..new_record(pod, &launch, &id, spawned.pid) };
         launch.spec.working_dir = Some(working_dir);
         let container = Rc::new(Container {
             id,
@@ -265,7 +300,7 @@ impl Host {
     }
 
     /// Returns the PID namespace of the container, if it is not the host's own; and pid 1 of a namespace that belongs to
-    /// the container alone.
+    /// the container alone. The program of an image becomes pid 1 of a further namespace inside that one.
     fn pid_namespace(
         &self,
         pod: &Pod,
@@ -338,6 +373,7 @@ fn new_record(pod: &Pod, launch: &Launch, id: &ContainerId, main: Pid) -> Contai
         image: launch.spec.image.clone(),
         image_id: launch.shown_image().to_owned(),
         pid: Some(main.as_raw_nonzero().get().cast_unsigned()),
+        user: None,
         // Never before the sandbox's creation, even if the clock was set back meanwhile: an earlier start means an
         // earlier sandbox.
         started_at: super::now().max(pod.created_at),

@@ -7,6 +7,7 @@
 //! Architecture Invariant: nothing here blocks for longer than a system call on a local file takes, and nothing here
 //! starts a thread.
 
+mod account;
 mod arguments;
 mod builtin_programs;
 mod capabilities;
@@ -38,6 +39,7 @@ mod program;
 mod reaper;
 mod resize;
 mod rootfs;
+mod seccomp;
 mod server;
 mod session;
 mod signals;

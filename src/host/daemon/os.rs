@@ -108,6 +108,11 @@ pub(super) fn fork_sibling() -> io::Result<ForkResult> {
     clone(libc::CLONE_PARENT)
 }
 
+/// Forks a child of this process's parent that is pid 1 of a new PID namespace inside this process's.
+pub(super) fn fork_init_sibling() -> io::Result<ForkResult> {
+    clone(libc::CLONE_NEWPID | libc::CLONE_PARENT)
+}
+
 fn clone(flags: libc::c_int) -> io::Result<ForkResult> {
     let before = signals::block_all();
     // SAFETY: without a stack of its own the child continues as after a fork; see `fork`.
@@ -172,35 +177,71 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(Into::into)
 }
 
-/// Becomes another user, and drops all capabilities unless that is root. Fails without the right to.
-pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
+/// The rights of this process that a change of its user retains, if it has them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeptRights {
+    /// To bind ports below 1024, also for the program: it gives a user in the machine's network the right that a
+    /// setting of the pod's own network gives to every user.
+    pub(super) low_ports: bool,
+    /// To filter system calls, until the program is executed: an exec by a user other than root drops it.
+    pub(super) filter: bool,
+}
+
+/// Becomes another user, and drops all capabilities but the kept ones unless that is root. Fails without the right to.
+pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32], kept: KeptRights) -> io::Result<()> {
+    let keeps =
+        (kept.low_ports || kept.filter) && uid != 0 && rustix::thread::set_keep_capabilities(true).is_ok();
     let check = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     // SAFETY: plain calls on numbers and a live slice; the process has one thread.
     unsafe {
         check(libc::setgroups(groups.len(), groups.as_ptr()))?;
         check(libc::setgid(gid))?;
-        check(libc::setuid(uid))
+        check(libc::setuid(uid))?;
     }
+    if keeps { keep(kept) } else { Ok(()) }
 }
 
-/// As [`become_user`], but retains the right to bind ports below 1024, if we have it: it gives a user in the machine's
-/// network the right that a setting of the pod's own network gives to every user.
-pub(super) fn become_user_of_low_ports(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
-    let keeps = rustix::thread::set_keep_capabilities(true).is_ok();
-    become_user(uid, gid, groups)?;
-    if keeps && uid != 0 {
-        // An error is ignored: the user has changed, and only lacks the right to bind low ports.
-        let _ = keep_low_ports();
-    }
-    Ok(())
-}
-
-fn keep_low_ports() -> io::Result<()> {
-    let only = CapabilitySet::NET_BIND_SERVICE;
-    let sets = CapabilitySets { effective: only, permitted: only, inheritable: only };
+fn keep(kept: KeptRights) -> io::Result<()> {
+    let Ok(own) = rustix::thread::capabilities(None) else { return Ok(()) };
+    let wanted = |right: CapabilitySet, is_kept: bool| {
+        if is_kept { right & own.permitted } else { CapabilitySet::empty() }
+    };
+    let low_ports = CapabilitySet::NET_BIND_SERVICE;
+    // The container may have dropped it.
+    let is_possible = rustix::thread::capability_is_in_bounding_set(low_ports).unwrap_or(false);
+    let ambient = wanted(low_ports, kept.low_ports && is_possible);
+    let all = ambient | wanted(CapabilitySet::SYS_ADMIN, kept.filter);
+    let sets = CapabilitySets { effective: all, permitted: all, inheritable: ambient };
     rustix::thread::set_capabilities(None, sets)?;
-    rustix::thread::configure_capability_in_ambient_set(only, true)?;
+    if !ambient.is_empty() {
+        // An error is ignored: the user has changed, and only lacks the right to bind low ports.
+        let _ = rustix::thread::configure_capability_in_ambient_set(ambient, true);
+    }
     Ok(())
+}
+
+/// Returns true if the kernel filters system calls.
+pub(super) fn can_filter_system_calls() -> bool {
+    // SAFETY: without a program the call only fails; how it fails tells whether the kernel knows it.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            0,
+            std::ptr::null::<libc::sock_fprog>(),
+        )
+    };
+    result != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+}
+
+/// Filters the system calls of this process, its program and its descendants.
+pub(super) fn filter_system_calls(program: &[libc::sock_filter], flags: libc::c_ulong) -> io::Result<()> {
+    let len = u16::try_from(program.len()).map_err(io::Error::other)?;
+    let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    // SAFETY: a program of the given length that lives for the call, which only reads it.
+    let result =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Marks every descriptor from `first` on to be closed by an exec.

@@ -11,6 +11,7 @@ use super::cgroup::Group;
 use super::child::{self, Files, Plan, Stdio};
 use super::pod::Pod;
 use super::reaper::ProcessExit;
+use super::seccomp::Filter;
 use super::subreaper::Subreaper;
 use super::user::User;
 use super::{Host, os};
@@ -28,6 +29,7 @@ pub(super) struct SpawnRequest<'a> {
     pub(super) stdio: Stdio,
     pub(super) user: Option<User>,
     pub(super) security: &'a Security,
+    pub(super) filter: Option<&'a Filter>,
     pub(super) oom_score_adj: Option<i32>,
     pub(super) group: Option<&'a Group>,
     pub(super) report: OwnedFd,
@@ -39,6 +41,8 @@ pub(super) struct SpawnRequest<'a> {
 pub(super) enum Parent<'a> {
     /// In a PID namespace of its own, whose end is the container's end.
     Own(&'a OwnedFd),
+    /// As pid 1 of a new PID namespace inside this one, whose end is the container's end.
+    First(&'a OwnedFd),
     /// Below a subreaper: in a shared PID namespace, or in the host's own.
     BelowSubreaper(Option<&'a OwnedFd>),
 }
@@ -66,6 +70,7 @@ impl Host {
             stdio: spawn.stdio,
             user: spawn.user,
             security: spawn.security,
+            filter: spawn.filter,
             oom_score_adj: spawn.oom_score_adj,
             own_network: self.network.is_some(),
             cgroup_procs_files: &doors,
@@ -73,16 +78,18 @@ impl Host {
             host: self.alive.as_ref(),
             report: spawn.report,
         };
-        match spawn.parent {
-            Parent::Own(namespace) => match self.fork_into(Some(namespace))? {
-                os::ForkResult::Child => child::run(&plan),
-                os::ForkResult::Parent(pid) => {
-                    Ok(SpawnedProcess { pid, ended: self.reaper.expect(pid), keeper: None })
-                }
-            },
+        let forked = match spawn.parent {
+            Parent::Own(namespace) => self.fork_into(Some(namespace))?,
+            Parent::First(outer) => self.fork_first_inside(outer)?,
             Parent::BelowSubreaper(namespace) => {
                 let (pid, ended, keeper) = self.fork_under_subreaper(&plan, namespace)?;
-                Ok(SpawnedProcess { pid, ended, keeper: Some(keeper) })
+                return Ok(SpawnedProcess { pid, ended, keeper: Some(keeper) });
+            }
+        };
+        match forked {
+            os::ForkResult::Child => child::run(&plan),
+            os::ForkResult::Parent(pid) => {
+                Ok(SpawnedProcess { pid, ended: self.reaper.expect(pid), keeper: None })
             }
         }
     }

@@ -345,6 +345,7 @@ mod tests {
             image: String::new(),
             image_id: String::new(),
             pid: None,
+            user: None,
             started_at: Timestamp::UNIX_EPOCH,
             exit: (!runs || known.last() != Some(attempt)).then(|| ended.clone()),
         };

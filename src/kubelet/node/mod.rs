@@ -67,6 +67,8 @@ pub struct NodeConfig {
     pub capacity: ResourceList,
     /// The directory with a subdirectory for each pod's volumes.
     pub pods_dir: PathBuf,
+    /// The directory of the user's profiles of system calls (`seccompProfile.localhostProfile`).
+    pub seccomp_dir: PathBuf,
     /// No process runs here: probes and hooks over the network count as successful, and no volume is written.
     pub hollow: bool,
     /// Its static pods.

@@ -6,7 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{
-    ContainerImage, Node as NodeObject, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo,
+    ContainerImage, Node as NodeObject, NodeAddress, NodeCondition, NodeFeatures, NodeSpec, NodeStatus,
+    NodeSystemInfo,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
@@ -220,6 +221,10 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
         addresses: Some(addresses.collect()),
         allocatable: Some(allocatable(node, old)),
         capacity: Some(with_others(old.capacity.as_ref(), &config.capacity)),
+        features: Some(NodeFeatures {
+            // Only root chooses the groups of processes.
+            supplemental_groups_policy: Some(!config.hollow && rustix::process::geteuid().is_root()),
+        }),
         declared_features: Some(DECLARED_FEATURES.map(Into::into).into()),
         conditions: Some(conditions(old, &node.eviction.conditions(), node.health.failure(), now)),
         images: images(node),

@@ -171,6 +171,7 @@ impl PlanFixture {
                     image,
                     image_id: String::new(),
                     pid: None,
+                    user: None,
                     started_at: now,
                     exit: None,
                 };

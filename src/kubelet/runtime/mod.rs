@@ -23,10 +23,11 @@ use futures::future::BoxFuture;
 
 use base::dial::{Dialer, LocalDialer, Transport};
 use base::session::{Session, SessionStreams};
+pub use host::seccomp::{Seccomp, SeccompProfile};
 pub use host::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostDiskFault, HostFaults,
-    HostShares, Memory, MemoryVolume, Mount, PodUid, ResourceLimits, RuntimeError, SandboxRecord,
-    SandboxSpec, Security, Usage, UsageByPod,
+    HostShares, Memory, MemoryVolume, Mount, PodUid, ProcessUser, ResourceLimits, RuntimeError,
+    SandboxRecord, SandboxSpec, Security, Usage, UsageByPod,
 };
 pub(crate) use images::Image;
 pub use images::PullSecret;

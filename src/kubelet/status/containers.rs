@@ -3,14 +3,15 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
-    ContainerStatus, Pod, PodStatus, ResourceRequirements, VolumeMountStatus,
+    ContainerStatus, ContainerUser, LinuxContainerUser, Pod, PodStatus, ResourceRequirements,
+    VolumeMountStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::StatusStage;
 use crate::observed::{HookState, ImageState, ObservedPod, SetupState, StopCause};
 use crate::plan::{RestartState, restart_state};
-use crate::runtime::{ContainerId, ContainerRecord};
+use crate::runtime::{ContainerId, ContainerRecord, ProcessUser};
 use crate::spec::{self, Role};
 use object::config::Timings;
 use object::time::go_duration;
@@ -22,6 +23,14 @@ pub(crate) fn container_id(id: &ContainerId) -> String {
 
 /// The prefix of every id.
 const ID_SCHEME: &str = "podium://";
+
+/// The user of a container's first process.
+fn user(user: &ProcessUser) -> ContainerUser {
+    let groups = user.groups.iter().copied().map(i64::from).collect();
+    let linux =
+        LinuxContainerUser { uid: user.uid.into(), gid: user.gid.into(), supplemental_groups: Some(groups) };
+    ContainerUser { linux: Some(linux) }
+}
 
 /// The container statuses of all roles; everything else is left empty.
 pub(super) fn statuses(
@@ -144,6 +153,7 @@ impl View<'_> {
             resources: self.actuated(role, container, record),
             allocated_resources: self.resources_of(role, container).and_then(|r| r.requests.clone()),
             volume_mounts: mounts(container, self.observed.own_mounts),
+            user: record.user.as_ref().map(user),
             stop_signal: container.lifecycle.as_ref().and_then(|l| l.stop_signal.clone()),
             ..ContainerStatus::default()
         }

@@ -50,6 +50,7 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> ObservedPod {
         image: String::new(),
         image_id: String::new(),
         pid: None,
+        user: None,
         started_at: at(1),
         exit: code.map(|exit_code| ContainerExit {
             exit_code,

@@ -12,10 +12,10 @@ use crate::observed::{AttemptMemory, CreateError, FailedAttempt, HookState, Imag
 use crate::oom_score::oom_score_adj;
 use crate::probe::ProbeSet;
 use crate::runtime::{
-    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, Image, Mount, RuntimeError,
+    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, Image, Mount, RuntimeError, Seccomp,
 };
 use crate::volumes::{self, MountError};
-use crate::{hooks, resize, security, spec};
+use crate::{hooks, resize, seccomp, security, spec};
 use base::clock::saturating_after;
 use images::signal_number;
 use object::quantity::Amount;
@@ -47,6 +47,10 @@ impl SyncPod<'_> {
         let oom_score_adj = oom_score_adj(&self.pod, role, &container, memory.units());
         let mut spec = container_spec(&self.pod, &container, resolved);
         (spec.attempt, spec.oom_score_adj) = (attempt, Some(oom_score_adj));
+        spec.security.seccomp = match self.seccomp(&container).await {
+            Ok(filter) => filter,
+            Err(message) => return self.create_failed(name, "CreateContainerError", message),
+        };
         if let Some(target) = &spec.target {
             self.add_variables_of(target, &mut spec.env).await;
         }
@@ -176,6 +180,16 @@ impl SyncPod<'_> {
         Ok(ResolvedContainer { env, command, args, mounts })
     }
 
+    /// The filter of the container's system calls, whose file may lie on a disk that does not respond.
+    async fn seccomp(&self, container: &Container) -> Result<Seccomp, String> {
+        if self.node.config.hollow {
+            return Ok(Seccomp::Unconfined);
+        }
+        let (node, pod, container) = (self.node.clone(), self.pod.clone(), container.clone());
+        let read = base::task::blocking(move || seccomp::filter(&pod, &container, &node.config.seccomp_dir));
+        read.await.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
     /// The container's mounts. They may lie on a disk that does not respond, and no other pod may wait for that disk.
     async fn mounts(
         &self,
@@ -259,6 +273,7 @@ fn never_started(
         image: container.image.clone().unwrap_or_default(),
         image_id: image.image_id,
         pid: None,
+        user: None,
         started_at: now,
         exit: Some(ContainerExit {
             exit_code: 128,

@@ -53,6 +53,7 @@ pub(super) fn config() -> NodeConfig {
         ipv6: None,
         capacity: BTreeMap::new(),
         pods_dir: "/nonexistent".into(),
+        seccomp_dir: "/nonexistent".into(),
         hollow: true,
         static_pods: Vec::new(),
         eviction: pressure::EvictionConfig::default(),

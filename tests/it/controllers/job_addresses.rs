@@ -39,6 +39,7 @@ fn node(number: u8) -> NodeConfig {
         ipv6: None,
         capacity: serde_json::from_value(json!({"cpu": "8", "memory": "8Gi", "pods": "110"})).unwrap(),
         pods_dir: "/nonexistent".into(),
+        seccomp_dir: "/nonexistent".into(),
         hollow: true,
         static_pods: Vec::new(),
         eviction: EvictionConfig::default(),

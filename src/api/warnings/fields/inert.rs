@@ -10,7 +10,6 @@ const SECURITY: &str = "api.core.v1.SecurityContext";
 const CLAIM: &str = "api.core.v1.PersistentVolumeClaimSpec";
 
 const MODULES: &str = "ignored here: Podium configures no security modules";
-const SYSTEM_CALLS: &str = "ignored here: Podium filters no system calls";
 const WINDOWS: &str = "ignored here: nodes do not run Windows";
 const DEVICES: &str = "Podium does not allocate devices; the pods stay pending";
 const BLOCK: &str = "Podium provides no block devices; the pods wait";
@@ -37,7 +36,6 @@ pub const INERT: &[InertField] = &[
     row(POD_SECURITY, "appArmorProfile", FieldIsNot("type", "Unconfined"), MODULES),
     row(POD_SECURITY, "seLinuxChangePolicy", Set, MODULES),
     row(POD_SECURITY, "seLinuxOptions", Set, MODULES),
-    row(POD_SECURITY, "seccompProfile", FieldIsNot("type", "Unconfined"), SYSTEM_CALLS),
     row(POD_SECURITY, "windowsOptions", Set, WINDOWS),
     row(SECURITY, "appArmorProfile", FieldIsNot("type", "Unconfined"), MODULES),
     row(
@@ -47,7 +45,6 @@ pub const INERT: &[InertField] = &[
         "ignored here if Podium runs as root: pods use the machine's users",
     ),
     row(SECURITY, "seLinuxOptions", Set, MODULES),
-    row(SECURITY, "seccompProfile", FieldIsNot("type", "Unconfined"), SYSTEM_CALLS),
     row(SECURITY, "windowsOptions", Set, WINDOWS),
     row("api.core.v1.Container", "volumeDevices", Set, BLOCK),
     row("api.core.v1.EphemeralContainer", "volumeDevices", Set, BLOCK),

@@ -259,6 +259,7 @@ impl HollowRuntime {
             image: spec.image,
             image_id,
             pid: None,
+            user: None,
             // A container never starts before its sandbox, even if the clock was set back meanwhile.
             started_at: (self.wall)().max(pod.created_at),
             exit: None,

@@ -459,6 +459,7 @@ fn node_config(node: usize) -> NodeConfig {
         ipv6: None,
         capacity: hollow_capacity(),
         pods_dir: "/nonexistent/podium-simulate".into(),
+        seccomp_dir: "/nonexistent/podium-simulate".into(),
         hollow: true,
         static_pods: Vec::new(),
         eviction: EvictionConfig::default(),
