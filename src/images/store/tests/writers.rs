@@ -185,7 +185,7 @@ fn a_flattened_image_of_an_earlier_version_works_img_3() {
     // Images with layers live beside it.
     scene.load(&docker(&["new:1"], &layers(), &run_config())).unwrap();
     assert_eq!(scene.store.list().len(), 2);
-    let named = scene.store.add_names_to(id.as_str(), &[reference("old:2")]).unwrap();
+    let named = scene.store.add_names_to(id.as_str(), &[reference("old:2")], Provenance::Loaded).unwrap();
     assert_eq!(named.map(|image| image.id), Some(id.to_string()));
     assert_eq!(scene.store.remove("old:1", |_| None).unwrap(), ["old:1"]);
     assert_eq!(scene.store.remove("old:2", |_| None).unwrap(), ["old:2", id.as_str()]);
@@ -243,7 +243,7 @@ fn an_image_has_digests_in_its_repositories_img_3() {
     assert_eq!(scene.store.list()[0].1, ["reg.io/app:1"]);
     // The tag takes them with it, but not those of another repository.
     let pulled = reference(&format!("other.io/app@{index}"));
-    scene.store.add_names_to(&image.id, &[pulled.clone()]).unwrap();
+    scene.store.add_names_to(&image.id, &[pulled.clone()], Provenance::Pulled).unwrap();
     assert_eq!(scene.store.remove("reg.io/app:1", |_| None).unwrap(), ["reg.io/app:1"]);
     assert!(scene.find(&format!("reg.io/app@{index}")).is_none());
     assert!(scene.find(&pulled.to_string()).is_some());
