@@ -15,7 +15,7 @@
 //! |---|---|---|
 //! | [`base`] | clock (the only source of time), supervised tasks, back-off; knows no Kubernetes except its time types | – |
 //! | [`object`] | vocabulary: the Kind table, objects, keys, quantities, selectors | base |
-//! | [`extension`] | Podium's own kinds as custom resources: their Rust types, and the definitions derived from them | object |
+//! | [`extension`] | Podium's own kinds as custom resources: their Rust types, and the definitions derived from them | object, base |
 //! | [`manifest`] | YAML and JSON documents with positions; the only user of YAML | object, base |
 //! | [`store`] | revisioned state, watch history, durability | object, base |
 //! | [`programs`] | the programs of built-in images, inside this binary (web server, nslookup, pause, entrypoints of others), and pid 1 of pods | object, base |
@@ -56,7 +56,7 @@
 //! gets its handle and its rules at run time and is treated the same.
 //!
 //! **Podium's own kinds** are custom resources, too ([`extension`]): each start applies their definitions before any actor
-//! runs. Scenarios are still built in.
+//! runs.
 //!
 //! **A write** takes the steps of `api::write::pipeline`: default, own, mutate, validate, reserve. It is then applied
 //! in memory under one short lock that gives it the next revision, and passed in that order to the disk thread, which

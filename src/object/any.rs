@@ -26,7 +26,7 @@ use super::definition_schemas::DefinitionSchemas;
 use super::encode::{Encoder, whole_numbers};
 use super::managed::ManagedFields;
 use super::part;
-use super::{Key, Kind, Revision, numeric_quantities, pod_preset, scenario};
+use super::{Key, Kind, Revision, numeric_quantities, pod_preset};
 
 /// An object could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

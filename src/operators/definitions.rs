@@ -35,10 +35,10 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks) {
 }
 
 /// Applies a definition: creates it, or gives it the desired spec. One that is being deleted stays as it is.
-pub fn apply(api: &Api, desired: CustomResourceDefinition) -> Result<(), ApiError> {
+pub fn apply(api: &Api, desired: &CustomResourceDefinition) -> Result<(), ApiError> {
     let key = Key::of(&desired.metadata);
     match optional(api.get_as::<CustomResourceDefinition>(&key))? {
-        None => api.create_as(desired).map(drop),
+        None => api.create_as(desired.clone()).map(drop),
         Some(stored) if is_terminating(&stored.metadata) => Ok(()),
         Some(_) => ignore_not_found(api.modify::<CustomResourceDefinition>(&key, |stored| {
             stored.spec.clone_from(&desired.spec);
