@@ -179,7 +179,46 @@ fn a_second_start_changes_no_definition_of_ours_api_14() {
     assert_eq!(definition.spec.versions[0].additional_printer_columns.as_ref().map(Vec::len), Some(4));
 }
 
-/// Returns the cells of the only object of a kind as kubectl prints them.
+/// A user has objects stored in a version of their own. It stays, so that these objects stay readable.
+#[test]
+fn a_definition_whose_storage_version_a_user_moved_is_reverted_api_14() {
+    let api = api();
+    let key = Key::new("", "nodefences.podium.dev");
+    let versions = || {
+        let definition = api.get_as::<CustomResourceDefinition>(&key).unwrap();
+        let versions = definition.spec.versions.iter();
+        versions
+            .map(|version| format!("{} {} {}", version.name, version.served, version.storage))
+            .collect::<Vec<_>>()
+    };
+    api.modify::<CustomResourceDefinition>(&key, |definition| {
+        let mut moved = definition.spec.versions[0].clone();
+        moved.name = "v2".into();
+        definition.spec.versions[0].storage = false;
+        definition.spec.versions.push(moved);
+        Ok(())
+    })
+    .unwrap();
+    controllers::establish_definition(&api, &key).unwrap();
+    assert_eq!(versions(), ["v1alpha1 true false", "v2 true true"]);
+    api.create(fence(&json!({"reason": "it hangs"})), &WriteOptions::default()).unwrap();
+    apply(&api).unwrap();
+    assert_eq!(versions(), ["v1alpha1 true true", "v2 false false"]);
+    let before = api.revision();
+    apply(&api).unwrap();
+    assert_eq!(api.revision(), before);
+    assert_eq!(api.get_as::<NodeFence>(&Key::new("", "n")).unwrap().spec.reason.as_deref(), Some("it hangs"));
+    api.modify_status::<CustomResourceDefinition>(&key, |definition| {
+        definition.status.get_or_insert_default().stored_versions = Some(vec!["v1alpha1".into()]);
+        Ok(())
+    })
+    .unwrap();
+    apply(&api).unwrap();
+    assert_eq!(versions(), ["v1alpha1 true true"]);
+}
+
+/// Returns the cells of the only object of a kind as kubectl prints them: nothing for null, which the server sends where
+/// a column's path finds nothing.
 async fn cells(client: &kube::Client, plural: &str) -> String {
     let request = Request::get(format!("/apis/podium.dev/v1alpha1/{plural}"))
         .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
