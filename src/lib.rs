@@ -26,8 +26,8 @@
 //! | [`api`] | the handle through which all writes go: admission, authorization, the order of the steps of a write, deletion, subresources, conversion | kinds, apimachinery, store, object, base |
 //! | [`apiserver`] | the API over HTTP: serves the handle of [`api`] with authentication, fair queueing, audit, OpenAPI and metrics | api, kinds, apimachinery, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
-//! | [`controllers`] | the actors of kube-controller-manager; they know no scheduler | reconcile, api, apimachinery, extension, object, base |
-//! | [`operators`] | the controllers of Podium's own kinds; what they do to nodes is behind a trait | reconcile, api, extension, object, base |
+//! | [`operators`] | the controllers of Podium's own kinds; what only the program that runs the cluster can do is behind traits | reconcile, api, apimachinery, extension, object, base |
+//! | [`controllers`] | the actors of kube-controller-manager; they know no scheduler | operators, reconcile, api, apimachinery, object, base |
 //! | [`scheduler`] | the actor that chooses a node for each pod; it knows no controller | reconcile, api, object, base |
 //! | [`egress`] | pods' connections to the outside, relayed by this process; knows no Kubernetes | fabric, base |
 //! | [`network_policy`] | NetworkPolicies: decides which connections are allowed, in pure functions | object |
@@ -94,7 +94,7 @@
 //! them while the cluster runs. `operators::fencing` kills all processes of a node for certain, so that its pods and
 //! volumes can move to others.
 //!
-//! **Scenarios** are objects too (`cluster::scenarios`): faults at given times, checks in CEL, a score.
+//! **Scenarios** are objects too (`operators::scenarios`): faults at given times, checks in CEL, a score.
 //!
 //! **The network**: where pods share the machine's network, a proxy ([`services::proxy`]) listens at services'
 //! addresses and distributes connections to their endpoints. Where pods have networks of their own ([`fabric`]), there

@@ -19,11 +19,11 @@ use super::data_dir::{DataDir, write_private};
 use super::embedding::{ApiTransport, EmbedOptions};
 use super::error::StartError;
 use super::fabric::{ClusterFabric, HANG_UP};
-use super::faults::{self, FaultContext};
+use super::faults::FaultTargets;
 use super::fixed_services::API_OFFSET;
 use super::network_entry::NetworkEntry;
 use super::network_placement::NetworkPlacement;
-use super::nodes::{NodeFaults, Nodes};
+use super::nodes::Nodes;
 use super::snapshots::{self, SnapshotContext};
 use super::startup_writes::StartupWrites;
 use super::{bootstrap, client, housekeeping, kubeconfig, network, panics, self_check};
@@ -38,6 +38,7 @@ use base::task::Tasks;
 use object::node::is_ready;
 use object::pod::{Phase, phase};
 use object::{Kind, SharedObject};
+use operators::faults::{NodeFaults, active_faults_at_start};
 use reconcile::Caches;
 use store::{LossPolicy, Store, StoreError};
 
@@ -347,7 +348,7 @@ impl StartingCluster<'_> {
         let control_loops = Actors::new(api, caches, self.actors, config, authority, balancers, data_dir)?;
         let control_loops = Arc::new(control_loops);
         // Faults that were in force at the last stop apply before any control loop or node starts.
-        let standing = faults::active_faults_at_start(api, &control_loops);
+        let standing = active_faults_at_start(api, control_loops.names());
         control_loops.set_faults(standing.actors).await;
         snapshots::take_over(api, self.data_dir)?;
         if !snapshots::is_restoring(api) {
@@ -402,14 +403,10 @@ impl StartingCluster<'_> {
         let agent = http::HeaderValue::from_static("podium-scenarios");
         let headers = http::HeaderMap::from_iter([(http::header::USER_AGENT, agent)]);
         let player = client::in_process(server.clone(), headers);
-        super::scenarios::start(api, caches, actors, player, self.config.runs_file.clone());
-        let broken = FaultContext {
-            actors: control_loops,
-            nodes: kubelets.clone(),
-            store: self.store.clone(),
-            data_dir,
-        };
-        faults::start(api, caches, actors, broken);
+        operators::scenarios::start(api, caches, actors, player, self.config.runs_file.clone());
+        let targets = (control_loops, kubelets.clone(), self.store.clone());
+        let targets = |changed| FaultTargets::new(targets, data_dir, actors, changed);
+        operators::faults::start(api, caches, actors, targets);
         snapshots::start(api, caches, actors, means);
         self_check::start(api, self.store, caches, actors);
         panics::start(api, actors);

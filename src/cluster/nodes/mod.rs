@@ -8,7 +8,6 @@ mod cidr_allocator;
 mod context;
 mod deprovision;
 mod desired;
-mod fault_set;
 mod faults;
 mod fence_phase;
 mod fencing;
@@ -41,7 +40,6 @@ use context::{NodeContext, RunningNode};
 pub(super) use desired::NODE_ANNOTATION;
 use desired::{DesiredNode, Origin};
 use extension::node_fence::FencePhase;
-pub(super) use fault_set::{FaultPending, NodeFaults};
 use fence_phase::fence_of;
 pub use file::parse_config;
 use follow::{Follower, NodeSlot, NodeState, State};
@@ -49,6 +47,7 @@ use kubelet::Kubelet;
 use kubelet::Kubelets;
 use kubelet::runtime::RuntimeError;
 use object::Kind;
+use operators::faults::NodeFaults;
 use reconcile::{Caches, Recorder, WorkLoop};
 
 /// The field manager of nodes' writes, as in Kubernetes.

@@ -38,7 +38,7 @@ use claims::{Check, ClaimVolume};
 pub(crate) use content::{Content, ContentSources, content};
 pub(super) use env_files::EnvFiles;
 pub(super) use memory::{is_memory, memory_volumes, of_container as memory_of_container};
-use object::storage::{ClaimUse, claims_of};
+use object::storage::{ClaimUse, claims_of, pod_volume_directory};
 use object::{Key, Kind, SharedObject};
 pub(crate) use ownership::Owners;
 pub(crate) use paths::join_inside;
@@ -77,12 +77,7 @@ impl VolumeError {
 }
 
 pub(super) fn volume_dir(node: &Node, pod: &SharedObject<Pod>, volume: &str) -> PathBuf {
-    directory(&node.config.pods_dir, pod.uid(), volume)
-}
-
-/// The path of a pod's volume, on a node with this `pods_dir` for its pods' directories.
-pub fn directory(pods_dir: &Path, uid: &str, volume: &str) -> PathBuf {
-    pods_dir.join(uid).join("volumes").join(volume)
+    pod_volume_directory(&node.config.pods_dir, pod.uid(), volume)
 }
 
 /// Returns true if the volume's content comes from API objects.

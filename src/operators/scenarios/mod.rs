@@ -45,13 +45,7 @@ const MAX_CONCURRENT: usize = 4;
 const MAX_ACTIONS: usize = 256;
 
 /// Plays scenarios until `tasks` end. Results are recorded in the cluster, and in `runs_file` if there is one.
-pub(super) fn start(
-    api: &Api,
-    caches: &Caches,
-    tasks: &Tasks,
-    client: kube::Client,
-    runs_file: Option<PathBuf>,
-) {
+pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, client: kube::Client, runs_file: Option<PathBuf>) {
     let changed = Arc::new(Notify::new());
     let notified = changed.clone();
     caches.on_any_change(Scenario::kind(), move |_| notified.notify_one());
