@@ -87,7 +87,7 @@
 //! the directories, the scheduler's `VolumeBinding` decides the moment, and the kubelet links a pod to them. Disks are
 //! first attached, to one node at a time (`controllers::volume::attach`, `kubelet::volumes`).
 //!
-//! **Snapshots** of the whole cluster and restores are objects too; `cluster::snapshots` executes them, and pauses all
+//! **Snapshots** of the whole cluster and restores are objects too; `operators::snapshots` executes them, and stops all
 //! controllers during a restore.
 //!
 //! **Nodes** come from flags, the config file and Node objects with an annotation; `cluster::nodes` starts and stops

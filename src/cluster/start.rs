@@ -24,7 +24,7 @@ use super::fixed_services::API_OFFSET;
 use super::network_entry::NetworkEntry;
 use super::network_placement::NetworkPlacement;
 use super::nodes::Nodes;
-use super::snapshots::{self, SnapshotContext};
+use super::snapshots::{self, SnapshotTargets};
 use super::startup_writes::StartupWrites;
 use super::{bootstrap, client, housekeeping, kubeconfig, network, panics, self_check};
 use api::identity::Signer;
@@ -351,7 +351,7 @@ impl StartingCluster<'_> {
         let standing = active_faults_at_start(api, control_loops.names());
         control_loops.set_faults(standing.actors).await;
         snapshots::take_over(api, self.data_dir)?;
-        if !snapshots::is_restoring(api) {
+        if !operators::snapshots::is_restoring(api) {
             control_loops.restart_all().await;
         }
         Ok((control_loops, standing.nodes))
@@ -393,11 +393,8 @@ impl StartingCluster<'_> {
         let (api, actors) = (self.api, self.actors);
         let data_dir = self.data_dir.path().to_path_buf();
         let v6 = self.addresses.v6().map(|v6| v6.services.into());
-        let means = SnapshotContext {
-            actors: control_loops.clone(),
-            data_dir: data_dir.clone(),
-            services: std::iter::once(self.addresses.services().into()).chain(v6).collect(),
-        };
+        let services = std::iter::once(self.addresses.services().into()).chain(v6).collect();
+        let of_snapshots = SnapshotTargets::new(control_loops.clone(), data_dir.clone(), services);
         operators::definitions::start(api, caches, actors);
         operators::fencing::start(api, caches, actors, kubelets);
         let agent = http::HeaderValue::from_static("podium-scenarios");
@@ -407,7 +404,7 @@ impl StartingCluster<'_> {
         let targets = (control_loops, kubelets.clone(), self.store.clone());
         let targets = |changed| FaultTargets::new(targets, data_dir, actors, changed);
         operators::faults::start(api, caches, actors, targets);
-        snapshots::start(api, caches, actors, means);
+        operators::snapshots::start(api, caches, actors, of_snapshots);
         self_check::start(api, self.store, caches, actors);
         panics::start(api, actors);
     }

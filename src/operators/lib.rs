@@ -9,3 +9,4 @@ pub mod faults;
 pub mod fence_after;
 pub mod fencing;
 pub mod scenarios;
+pub mod snapshots;

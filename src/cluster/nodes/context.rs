@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::capacity;
-use super::desired::{CAPACITY, DesiredNode, NODE_ANNOTATION, Origin};
+use super::desired::{CAPACITY, DesiredNode, Origin};
 use super::fence_phase::fence_of;
 use super::settings::ZoneDefaults;
 use crate::addresses::AddressPlan;
@@ -27,6 +27,7 @@ use kubelet::{Kubelet, Kubelets, NodeConfig, NodeDiskFault};
 use object::Key;
 use object::low_ports::LowPorts;
 use object::quantity::ResourceList;
+use object::well_known::annotation::PODIUM_NODE;
 use operators::faults::{NodeFaults, WriteFault};
 use reconcile::Recorder;
 
@@ -252,7 +253,7 @@ impl NodeContext {
         let written = self.api.modify::<Node>(&Key::new("", &desired.name), |node| {
             let annotations = node.metadata.annotations.get_or_insert_default();
             let how = if desired.hollow { "hollow" } else { "process" };
-            annotations.insert(NODE_ANNOTATION.into(), how.into());
+            annotations.insert(PODIUM_NODE.into(), how.into());
             if !desired.capacity.is_empty() {
                 let text = serde_json::to_string(&desired.capacity).expect("quantities have string keys");
                 annotations.entry(CAPACITY.into()).or_insert(text);

@@ -37,7 +37,6 @@ use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::task::Tasks;
 pub use capacity::hollow as hollow_capacity;
 use context::{NodeContext, RunningNode};
-pub(super) use desired::NODE_ANNOTATION;
 use desired::{DesiredNode, Origin};
 use extension::node_fence::FencePhase;
 use fence_phase::fence_of;

@@ -239,6 +239,6 @@ fn nodes_are_of_this_machine_and_have_the_marks_of_then_safe_8() {
     assert_eq!(written(vec![], vec![then.clone()]), [""; 0], "one that is not here does not come back");
     let mut requested = then;
     requested.meta_mut().annotations =
-        Some([(crate::nodes::NODE_ANNOTATION.to_owned(), "hollow".to_owned())].into());
+        Some([(annotation::PODIUM_NODE.to_owned(), "hollow".to_owned())].into());
     assert_eq!(written(vec![], vec![requested]), ["+a 1"], "unless an object asked for it");
 }
