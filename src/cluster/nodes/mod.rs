@@ -46,6 +46,7 @@ use kubelet::Kubelet;
 use kubelet::Kubelets;
 use kubelet::runtime::RuntimeError;
 use object::Kind;
+use object::well_known::annotation::PODIUM_NODE;
 use operators::faults::NodeFaults;
 use reconcile::{Caches, Recorder, WorkLoop};
 
@@ -380,6 +381,6 @@ impl Follower {
 /// Returns true if a change of a Node object may start or end a node: most heartbeats do not.
 fn concerns(change: &Change) -> bool {
     let has_annotation =
-        || change.object.meta().annotations.iter().flatten().any(|(key, _)| key == NODE_ANNOTATION);
+        || change.object.meta().annotations.iter().flatten().any(|(key, _)| key == PODIUM_NODE);
     change.kind == ChangeKind::Deleted || has_annotation()
 }

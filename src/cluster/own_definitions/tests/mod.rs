@@ -181,7 +181,7 @@ fn a_second_start_changes_no_definition_of_ours_api_14() {
 
 /// A user has objects stored in a version of their own. It stays, so that these objects stay readable.
 #[test]
-fn a_definition_whose_storage_version_a_user_moved_is_reverted_api_14() {
+fn a_definition_with_a_moved_storage_version_is_reverted_api_14() {
     let api = api();
     let key = Key::new("", "nodefences.podium.dev");
     let versions = || {
