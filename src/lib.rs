@@ -15,7 +15,7 @@
 //! |---|---|---|
 //! | [`base`] | clock (the only source of time), supervised tasks, back-off; knows no Kubernetes except its time types | – |
 //! | [`object`] | vocabulary: the Kind table, objects, keys, quantities, selectors | base |
-//! | [`extension`] | Podium's own kinds as custom resources: their Rust types, and the definitions derived from them | object |
+//! | [`extension`] | Podium's own kinds as custom resources: their Rust types, and the definitions derived from them | object, base |
 //! | [`manifest`] | YAML and JSON documents with positions; the only user of YAML | object, base |
 //! | [`store`] | revisioned state, watch history, durability | object, base |
 //! | [`programs`] | the programs of built-in images, inside this binary (web server, nslookup, pause, entrypoints of others), and pid 1 of pods | object, base |
@@ -27,8 +27,8 @@
 //! | [`api`] | the handle through which all writes go: admission, authorization, the order of the steps of a write, deletion, subresources, conversion | kinds, apimachinery, store, object, base |
 //! | [`apiserver`] | the API over HTTP: serves the handle of [`api`] with authentication, fair queueing, audit, OpenAPI and metrics | api, kinds, apimachinery, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
-//! | [`controllers`] | the actors of kube-controller-manager; they know no scheduler | reconcile, api, apimachinery, extension, object, base |
-//! | [`operators`] | the controllers of Podium's own kinds; what they do to nodes is behind a trait | reconcile, api, extension, object, base |
+//! | [`operators`] | the controllers of Podium's own kinds; what only the program that runs the cluster can do is behind traits | reconcile, api, apimachinery, extension, object, base |
+//! | [`controllers`] | the actors of kube-controller-manager; they know no scheduler | operators, reconcile, api, apimachinery, object, base |
 //! | [`scheduler`] | the actor that chooses a node for each pod; it knows no controller | reconcile, api, object, base |
 //! | [`egress`] | pods' connections to the outside, relayed by this process; knows no Kubernetes | fabric, base |
 //! | [`network_policy`] | NetworkPolicies: decides which connections are allowed, in pure functions | object |
@@ -57,7 +57,7 @@
 //! gets its handle and its rules at run time and is treated the same.
 //!
 //! **Podium's own kinds** are custom resources, too ([`extension`]): each start applies their definitions before any actor
-//! runs. Scenarios are still built in.
+//! runs.
 //!
 //! **A write** takes the steps of `api::write::pipeline`: default, own, mutate, validate, reserve. It is then applied
 //! in memory under one short lock that gives it the next revision, and passed in that order to the disk thread, which
@@ -88,14 +88,14 @@
 //! the directories, the scheduler's `VolumeBinding` decides the moment, and the kubelet links a pod to them. Disks are
 //! first attached, to one node at a time (`controllers::volume::attach`, `kubelet::volumes`).
 //!
-//! **Snapshots** of the whole cluster and restores are objects too; `cluster::snapshots` executes them, and pauses all
+//! **Snapshots** of the whole cluster and restores are objects too; `operators::snapshots` executes them, and stops all
 //! controllers during a restore.
 //!
 //! **Nodes** come from flags, the config file and Node objects with an annotation; `cluster::nodes` starts and stops
 //! them while the cluster runs. `operators::fencing` kills all processes of a node for certain, so that its pods and
 //! volumes can move to others.
 //!
-//! **Scenarios** are objects too (`cluster::scenarios`): faults at given times, checks in CEL, a score.
+//! **Scenarios** are objects too (`operators::scenarios`): faults at given times, checks in CEL, a score.
 //!
 //! **The network**: where pods share the machine's network, a proxy ([`services::proxy`]) listens at services'
 //! addresses and distributes connections to their endpoints. Where pods have networks of their own ([`fabric`]), there

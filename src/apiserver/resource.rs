@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Binding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusDetails};
 use serde_json::Value;
 
-use super::discovery::returns_deleted;
+use super::discovery::{returns_deleted, verbs};
 use super::durability::ShownRevision;
 use super::ephemeral_containers;
 use super::object_response::{respond_with_object, respond_with_scale, respond_with_stored, scale_in};
@@ -229,9 +229,7 @@ async fn delete(
     let writes = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     server.wait_durable(deleted.object(), &writes).await?;
     match deleted {
-        DeleteOutcome::Removed(object)
-            if !returns_deleted(target.served.group(), target.kind().info().name) =>
-        {
+        DeleteOutcome::Removed(object) if !returns_deleted(target.kind()) => {
             Responder::outcome(StatusCode::OK, success(target.kind(), &object))
         }
         DeleteOutcome::Removed(object) | DeleteOutcome::Terminating(object) => {
@@ -275,9 +273,8 @@ async fn delete_collection(
     request: Request,
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
-    // As in Kubernetes, namespaces are deleted one by one.
     let all_namespaces = target.kind().namespaced() && target.namespace.is_none();
-    if all_namespaces || target.kind() == Kind::Namespace {
+    if all_namespaces || !verbs(target.kind()).contains(&"deletecollection") {
         return Err(not_allowed());
     }
     let selection = format.query.selection(&server.api().kinds(), target.served)?;

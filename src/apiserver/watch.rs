@@ -140,16 +140,8 @@ impl View {
             (true, true) => "MODIFIED",
             (true, false) => "DELETED",
         };
-        let former = change.previous.as_ref().filter(|_| !now && change.kind != ChangeKind::Deleted);
-        let object = former.map_or_else(
-            || change.object.clone(),
-            |former| {
-                let mut former = Object::clone(former);
-                former.meta_mut().resource_version.clone_from(&change.object.meta().resource_version);
-                Arc::new(former)
-            },
-        );
-        Some((kind, object))
+        let former = if now || change.kind == ChangeKind::Deleted { None } else { change.former() };
+        Some((kind, former.unwrap_or_else(|| change.object.clone())))
     }
 
     /// Returns the objects in the watcher's version.
@@ -173,7 +165,7 @@ impl View {
             let places: Vec<usize> = with_previous().map(|(place, _)| place).collect();
             let objects = with_previous().filter_map(|(_, change)| change.previous.clone()).collect();
             for (place, object) in places.into_iter().zip(self.in_version(objects).await?) {
-                changes[place].previous = Some(object);
+                changes[place].set_previous(object);
             }
         }
         Ok(changes)

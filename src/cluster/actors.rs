@@ -13,6 +13,7 @@ use base::task::Tasks;
 use base::time_zone;
 use controllers::{BalancerPool, Controllers, Settings, VolumeDirectory};
 use kubelet::volumes::user_of;
+use operators::faults::{ActorFaults, SCHEDULER_ACTOR};
 use reconcile::Caches;
 use scheduler::config::{ConfigError, profiles};
 use scheduler::{Scheduler, SchedulerConfig};
@@ -50,21 +51,6 @@ struct RunningActors {
     /// `None` while the scheduler is crashed, or if it is disabled.
     scheduler: Option<Tasks>,
 }
-
-/// The actors that faults crash or pause, by name ([`SCHEDULER_ACTOR`] or a controller's), and the offsets of their
-/// clocks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ActorFaults {
-    pub(super) crashed: BTreeSet<&'static str>,
-    pub(super) paused: BTreeSet<&'static str>,
-    /// The offset of the controllers' clock, in milliseconds.
-    pub(super) controllers_skew: i64,
-    /// The offset of the scheduler's clock, in milliseconds.
-    pub(super) scheduler_skew: i64,
-}
-
-/// The scheduler's name among the actors.
-pub(super) const SCHEDULER_ACTOR: &str = "scheduler";
 
 impl Actors {
     /// Creates the actors of a cluster; none runs before [`Actors::restart_all`].

@@ -27,7 +27,6 @@ mod node_settings;
 mod nodes;
 mod own_definitions;
 mod panics;
-mod scenarios;
 mod self_check;
 
 pub mod snapshots;

@@ -19,12 +19,12 @@ use super::data_dir::{DataDir, write_private};
 use super::embedding::{ApiTransport, EmbedOptions};
 use super::error::StartError;
 use super::fabric::{ClusterFabric, HANG_UP};
-use super::faults::{self, FaultContext};
+use super::faults::FaultTargets;
 use super::fixed_services::API_OFFSET;
 use super::network_entry::NetworkEntry;
 use super::network_placement::NetworkPlacement;
-use super::nodes::{NodeFaults, Nodes};
-use super::snapshots::{self, SnapshotContext};
+use super::nodes::Nodes;
+use super::snapshots::{self, SnapshotTargets};
 use super::startup_writes::StartupWrites;
 use super::{bootstrap, client, housekeeping, kubeconfig, network, panics, self_check};
 use api::identity::Signer;
@@ -38,6 +38,7 @@ use base::task::Tasks;
 use object::node::is_ready;
 use object::pod::{Phase, phase};
 use object::{Kind, SharedObject};
+use operators::faults::{NodeFaults, active_faults_at_start};
 use reconcile::Caches;
 use store::{LossPolicy, Store, StoreError};
 
@@ -347,10 +348,10 @@ impl StartingCluster<'_> {
         let control_loops = Actors::new(api, caches, self.actors, config, authority, balancers, data_dir)?;
         let control_loops = Arc::new(control_loops);
         // Faults that were in force at the last stop apply before any control loop or node starts.
-        let standing = faults::active_faults_at_start(api, &control_loops);
+        let standing = active_faults_at_start(api, control_loops.names());
         control_loops.set_faults(standing.actors).await;
         snapshots::take_over(api, self.data_dir)?;
-        if !snapshots::is_restoring(api) {
+        if !operators::snapshots::is_restoring(api) {
             control_loops.restart_all().await;
         }
         Ok((control_loops, standing.nodes))
@@ -392,25 +393,18 @@ impl StartingCluster<'_> {
         let (api, actors) = (self.api, self.actors);
         let data_dir = self.data_dir.path().to_path_buf();
         let v6 = self.addresses.v6().map(|v6| v6.services.into());
-        let means = SnapshotContext {
-            actors: control_loops.clone(),
-            data_dir: data_dir.clone(),
-            services: std::iter::once(self.addresses.services().into()).chain(v6).collect(),
-        };
+        let services = std::iter::once(self.addresses.services().into()).chain(v6).collect();
+        let of_snapshots = SnapshotTargets::new(control_loops.clone(), data_dir.clone(), services);
         operators::definitions::start(api, caches, actors);
         operators::fencing::start(api, caches, actors, kubelets);
         let agent = http::HeaderValue::from_static("podium-scenarios");
         let headers = http::HeaderMap::from_iter([(http::header::USER_AGENT, agent)]);
         let player = client::in_process(server.clone(), headers);
-        super::scenarios::start(api, caches, actors, player, self.config.runs_file.clone());
-        let broken = FaultContext {
-            actors: control_loops,
-            nodes: kubelets.clone(),
-            store: self.store.clone(),
-            data_dir,
-        };
-        faults::start(api, caches, actors, broken);
-        snapshots::start(api, caches, actors, means);
+        operators::scenarios::start(api, caches, actors, player, self.config.runs_file.clone());
+        let targets = (control_loops, kubelets.clone(), self.store.clone());
+        let targets = |changed| FaultTargets::new(targets, data_dir, actors, changed);
+        operators::faults::start(api, caches, actors, targets);
+        operators::snapshots::start(api, caches, actors, of_snapshots);
         self_check::start(api, self.store, caches, actors);
         panics::start(api, actors);
     }

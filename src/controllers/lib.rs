@@ -32,7 +32,6 @@ mod history;
 mod job;
 mod load_balancer;
 mod namespace;
-mod node_fence;
 mod node_lifecycle;
 mod pod_control;
 mod pod_gc;

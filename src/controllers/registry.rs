@@ -47,7 +47,9 @@ const ALL: &[(&str, StartFn)] = &[
     ("flow-schema-controller", super::flow_schema::start),
     ("podgc", super::pod_gc::start),
     ("nodelifecycle", super::node_lifecycle::start),
-    ("node-fence-controller", super::node_fence::start),
+    ("node-fence-controller", |context| {
+        operators::fence_after::start(context.name, &context.api, &context.caches, &context.tasks);
+    }),
     ("taint-eviction-controller", super::taint_eviction::start),
     ("endpoint", |context| endpoints::start(context, EndpointsFormat::Endpoints)),
     ("endpointslice", |context| endpoints::start(context, EndpointsFormat::Slices)),

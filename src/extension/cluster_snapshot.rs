@@ -7,6 +7,8 @@ use object::custom_kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::rules;
+
 /// The condition that reports whether a snapshot can be restored.
 pub const READY: &str = "Ready";
 /// The condition that reports whether a restore is done.
@@ -58,9 +60,7 @@ pub const SNAPSHOT_FINALIZER: &str = "podium.dev/snapshot-file";
         priority = 1
     )
 )]
-#[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "self == oldSelf", "message": "field is immutable", "reason": "FieldValueForbidden"}
-]))]
+#[schemars(extend("x-kubernetes-validations" = rules::immutable()))]
 pub struct ClusterSnapshotSpec {
     /// claims also saves the contents of the claims' directories. Defaults to false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,8 +90,7 @@ pub struct ClusterSnapshotStatus {
     pub claims: Option<i64>,
     /// conditions has the condition Ready: the snapshot can be restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = [{"type": "Ready", "status": "Unknown", "reason": "Pending", "message": "",
-        "lastTransitionTime": "1970-01-01T00:00:00Z"}]))]
+    #[schemars(extend("default" = rules::pending(READY)))]
     pub conditions: Option<Vec<Condition>>,
 }
 
@@ -134,16 +133,11 @@ pub struct ClusterSnapshotStatus {
     )
 )]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "self == oldSelf", "message": "field is immutable", "reason": "FieldValueForbidden"}
-]))]
+#[schemars(extend("x-kubernetes-validations" = rules::immutable()))]
 pub struct ClusterRestoreSpec {
     /// snapshot is the name of the ClusterSnapshot.
     #[serde(default)]
-    #[schemars(!default, length(max = 253), extend("x-kubernetes-validations" = [{
-        "rule": "!format.dns1123Subdomain().validate(self).hasValue()",
-        "message": "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-    }]))]
+    #[schemars(!default, length(max = 253), extend("x-kubernetes-validations" = rules::of_subdomain()))]
     pub snapshot: String,
     /// claims replaces the contents of the claims' directories with those in the snapshot. Defaults to false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -192,8 +186,7 @@ pub struct ClusterRestoreStatus {
     pub before: Option<String>,
     /// conditions has the condition Complete: the cluster is in the snapshot's state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = [{"type": "Complete", "status": "Unknown", "reason": "Pending", "message": "",
-        "lastTransitionTime": "1970-01-01T00:00:00Z"}]))]
+    #[schemars(extend("default" = rules::pending(COMPLETE)))]
     pub conditions: Option<Vec<Condition>>,
 }
 

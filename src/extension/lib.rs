@@ -10,6 +10,10 @@ pub mod cluster_snapshot;
 mod definition;
 pub mod fault;
 pub mod node_fence;
+mod rules;
+pub mod scenario;
+
+use std::sync::LazyLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use object::{Kind, Object, TypedKind};
@@ -18,18 +22,25 @@ use cluster_snapshot::{ClusterRestore, ClusterSnapshot};
 use definition::definition;
 use fault::Fault;
 use node_fence::NodeFence;
+use scenario::Scenario;
 
 /// The group of Podium's own kinds.
 pub const GROUP: &str = "podium.dev";
 
-/// Returns the definitions of all kinds.
-pub fn definitions() -> Vec<CustomResourceDefinition> {
-    vec![
+/// The definitions of all kinds, derived at their first use.
+static DEFINITIONS: LazyLock<[CustomResourceDefinition; 5]> = LazyLock::new(|| {
+    [
         definition::<ClusterSnapshot>(),
         definition::<ClusterRestore>(),
         definition::<Fault>(),
         definition::<NodeFence>(),
+        definition::<Scenario>(),
     ]
+});
+
+/// Returns the definitions of all kinds.
+pub fn definitions() -> &'static [CustomResourceDefinition] {
+    &*DEFINITIONS
 }
 
 /// Returns true for an object of one of Podium's own kinds, and for the definition of such a kind.
@@ -42,8 +53,8 @@ pub fn owns(object: &Object) -> bool {
 }
 
 /// Returns all kinds.
-pub fn kinds() -> [Kind; 4] {
-    [ClusterSnapshot::kind(), ClusterRestore::kind(), Fault::kind(), NodeFence::kind()]
+pub fn kinds() -> [Kind; 5] {
+    [ClusterSnapshot::kind(), ClusterRestore::kind(), Fault::kind(), NodeFence::kind(), Scenario::kind()]
 }
 
 #[cfg(test)]
@@ -56,7 +67,7 @@ mod tests {
     fn every_kind_has_a_definition_with_its_names_api_14() {
         let definitions = definitions();
         assert_eq!(definitions.len(), kinds().len());
-        for (kind, definition) in kinds().iter().zip(&definitions) {
+        for (kind, definition) in kinds().iter().zip(definitions) {
             let (info, names) = (kind.info(), &definition.spec.names);
             assert_eq!(definition.metadata.name, Some(info.qualified_plural()));
             assert_eq!((info.name, info.plural), (names.kind.as_str(), names.plural.as_str()));
@@ -67,7 +78,7 @@ mod tests {
     #[test]
     fn definitions_and_objects_of_our_own_kinds_are_recognized_safe_8() {
         for definition in definitions() {
-            assert!(owns(&Object::new(definition)));
+            assert!(owns(&Object::new(definition.clone())));
         }
         assert!(owns(&Object::new(NodeFence::default())));
         let other = json!({"metadata": {"name": "widgets.example.com"}, "spec": {"group": "example.com", "scope": "Cluster",

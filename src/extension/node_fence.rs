@@ -9,6 +9,8 @@ use object::custom_kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::rules;
+
 /// The condition that reports whether all processes of the node are dead.
 pub const FENCED: &str = "Fenced";
 /// The finalizer that keeps a fence's object until the node is back, or is deleted.
@@ -52,9 +54,7 @@ pub const FENCED_TAINT: &str = "fenced";
     )
 )]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = [
-    {"rule": "self == oldSelf", "message": "field is immutable", "reason": "FieldValueForbidden"}
-]))]
+#[schemars(extend("x-kubernetes-validations" = rules::immutable()))]
 pub struct NodeFenceSpec {
     /// reason is the reason for the fence, for users.
     #[schemars(length(max = 1024))]
@@ -93,8 +93,7 @@ pub struct NodeFenceStatus {
     pub fenced_at: Option<Time>,
     /// conditions has the condition Fenced: every process of the node is dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = [{"type": "Fenced", "status": "Unknown", "reason": "Pending", "message": "",
-        "lastTransitionTime": "1970-01-01T00:00:00Z"}]))]
+    #[schemars(extend("default" = rules::pending(FENCED)))]
     pub conditions: Option<Vec<Condition>>,
 }
 

@@ -80,7 +80,6 @@ mod resource_slice;
 mod role;
 mod role_binding;
 mod runtime_class;
-mod scenario;
 mod secret;
 mod service;
 mod service_account;

@@ -408,7 +408,7 @@ macro_rules! strategies {
             };
             use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
             use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
-            use object::{pod_preset, scenario};
+            use object::pod_preset;
             static STRATEGIES: &[&dyn Strategy] = &[$(&BuiltIn::<$ty>(PhantomData)),*];
             STRATEGIES.get(kind.index()).copied()
         }

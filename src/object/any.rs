@@ -1,32 +1,25 @@
 //! Objects of any kind: typed inside, shared by `Arc`, encoded once.
 //!
-//! An [`Object`] is never mutated once stored; [`SharedObject`] is an `Arc<Object>` known to hold one type.
+//! An [`Object`] is never mutated once stored.
 
 mod stored_body;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
-use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use bytes::Bytes;
-use k8s_openapi::api::{
-    admissionregistration, apps, autoscaling, batch, certificates, coordination, core, discovery,
-    flowcontrol, networking, node, policy, rbac, resource, scheduling, storage,
-};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 use serde_json::Value;
 use stored_body::StoredBody;
 
+use super::body::{Body, BuiltinKind, TypedKind};
 use super::custom::CustomObject;
 use super::definition_schemas::DefinitionSchemas;
 use super::encode::{Encoder, whole_numbers};
 use super::managed::ManagedFields;
 use super::part;
-use super::{Key, Kind, Revision, numeric_quantities, pod_preset, scenario};
+use super::{Key, Kind, Revision, numeric_quantities};
 
 /// An object could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,208 +41,6 @@ pub enum DecodeError {
         name: String,
     },
 }
-
-/// A Rust type of a kind: of a built-in kind ([`BuiltinKind`]), or of a custom resource ([`CustomKind`](super::CustomKind)).
-pub trait TypedKind:
-    Clone + fmt::Debug + PartialEq + serde::Serialize + serde::de::DeserializeOwned + Send + Sync + 'static
-{
-    /// Returns the kind of this type.
-    fn kind() -> Kind;
-    /// Returns the version of this type, such as `v1`.
-    fn version() -> &'static str;
-    /// Returns the metadata.
-    fn metadata(&self) -> &ObjectMeta;
-    /// Returns the metadata, for changing.
-    fn metadata_mut(&mut self) -> &mut ObjectMeta;
-    /// Returns the value if it is of this type.
-    fn from_body(body: &Body) -> Option<&Self>;
-    /// Changes the value if it is of this type, and returns the result of `change`.
-    fn change_body<R>(body: &mut Body, change: impl FnOnce(&mut Self) -> R) -> Option<R>;
-    /// Wraps the value.
-    fn into_body(self) -> Body;
-    /// Reads the value from JSON. The code that reads all fields of all kinds is only in this crate, and not in every
-    /// crate that reads objects.
-    fn decode(value: serde_json::Value) -> serde_json::Result<Self>
-    where
-        Self: Sized;
-    /// Returns the value as JSON. Like [`TypedKind::decode`], the code is only in this crate.
-    fn to_value(&self) -> serde_json::Value;
-    /// Returns the value's JSON text.
-    fn encode(&self) -> Vec<u8>;
-}
-
-/// A Rust type of a built-in kind, which objects of the kind hold. A custom resource holds JSON, so that its typed value
-/// can be read in place, but is changed only by [`Object::change`].
-pub trait BuiltinKind: TypedKind {
-    /// Returns the value, for changes, if it is of this type.
-    fn from_body_mut(body: &mut Body) -> Option<&mut Self>;
-}
-
-macro_rules! bodies {
-    ($($kind:ident($ty:ty) $shape:ident)*) => {
-        /// The typed content of an object.
-        #[derive(Clone, Debug, PartialEq)]
-        #[expect(missing_docs, reason = "one variant a kind of the table, documented there, and one for all others")]
-        pub enum Body {
-            $($kind(Box<$ty>),)*
-            Custom(Box<CustomObject>),
-        }
-
-        impl Body {
-            /// Returns the kind.
-            pub fn kind(&self) -> Kind {
-                match self { $(Self::$kind(_) => Kind::$kind,)* Self::Custom(o) => o.kind(), }
-            }
-
-            /// Returns the object's metadata.
-            pub fn meta(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-                match self { $(Self::$kind(o) => &o.metadata,)* Self::Custom(o) => &o.metadata, }
-            }
-
-            /// Returns the object's metadata, for changing.
-            pub fn meta_mut(&mut self) -> &mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
-                match self { $(Self::$kind(o) => &mut o.metadata,)* Self::Custom(o) => &mut o.metadata, }
-            }
-
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                match self {
-                    $(Self::$kind(o) => serde::Serialize::serialize(o, serializer),)*
-                    Self::Custom(o) => serde::Serialize::serialize(o, serializer),
-                }
-            }
-
-            /// Returns the content for serializers that are not compiled for each kind.
-            fn erased(&self) -> &dyn erased_serde::Serialize {
-                match self { $(Self::$kind(o) => o.as_ref(),)* Self::Custom(o) => o.as_ref(), }
-            }
-
-            fn copy_status_from(&mut self, other: &Self) {
-                match (self, other) {
-                    $((Self::$kind(to), Self::$kind(from)) => copy_status!($shape, to, from),)*
-                    (Self::Custom(to), Self::Custom(from)) => to.copy_status_from(from),
-                    _ => {}
-                }
-            }
-
-            fn copy_spec_from(&mut self, other: &Self) {
-                match (self, other) {
-                    $((Self::$kind(to), Self::$kind(from)) => copy_spec!($shape, to, from),)*
-                    (Self::Custom(to), Self::Custom(from)) => to.copy_spec_from(from),
-                    _ => {}
-                }
-            }
-
-            fn same_spec(&self, other: &Self) -> bool {
-                match (self, other) {
-                    $((Self::$kind(a), Self::$kind(b)) => same_spec!($shape, a, b),)*
-                    (Self::Custom(a), Self::Custom(b)) => a.same_spec(b),
-                    _ => false,
-                }
-            }
-
-            fn clear_status(&mut self) {
-                match self {
-                    $(Self::$kind(o) => clear_status!($shape, o),)*
-                    Self::Custom(o) => o.clear_status(),
-                }
-            }
-
-            fn decode(kind: Kind, value: serde_json::Value) -> serde_json::Result<Self> {
-                match kind {
-                    $(Kind::$kind => <$ty>::decode(value).map(|o| Self::$kind(Box::new(o))),)*
-                    custom => CustomObject::decode(custom, value).map(|o| Self::Custom(Box::new(o))),
-                }
-            }
-        }
-
-        $(impl TypedKind for $ty {
-            fn kind() -> Kind {
-                Kind::$kind
-            }
-            fn version() -> &'static str {
-                Kind::$kind.info().version
-            }
-            fn metadata(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-            fn metadata_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-            fn from_body(body: &Body) -> Option<&Self> {
-                match body { Body::$kind(o) => Some(o), _ => None }
-            }
-            fn change_body<R>(body: &mut Body, change: impl FnOnce(&mut Self) -> R) -> Option<R> {
-                Self::from_body_mut(body).map(change)
-            }
-            fn into_body(self) -> Body { Body::$kind(Box::new(self)) }
-            fn decode(value: serde_json::Value) -> serde_json::Result<Self> {
-                serde_json::from_value(value)
-            }
-            fn to_value(&self) -> serde_json::Value {
-                part::to_value(self)
-            }
-            fn encode(&self) -> Vec<u8> {
-                Encoder::text(self)
-            }
-        }
-
-        impl BuiltinKind for $ty {
-            fn from_body_mut(body: &mut Body) -> Option<&mut Self> {
-                match body { Body::$kind(o) => Some(o), _ => None }
-            }
-        })*
-    };
-}
-
-// The parts that each shape of kind has: see the Kind table.
-macro_rules! copy_status {
-    (SpecStatus, $to:ident, $from:ident) => {
-        $to.status.clone_from(&$from.status)
-    };
-    (Generations, $to:ident, $from:ident) => {
-        $to.status.clone_from(&$from.status)
-    };
-    ($other:ident, $to:ident, $from:ident) => {{
-        let _ = ($to, $from);
-    }};
-}
-macro_rules! copy_spec {
-    (Plain, $to:ident, $from:ident) => {{
-        let metadata = std::mem::take(&mut $to.metadata);
-        $to.clone_from($from);
-        $to.metadata = metadata;
-    }};
-    (PlainGenerations, $to:ident, $from:ident) => {
-        copy_spec!(Plain, $to, $from)
-    };
-    ($other:ident, $to:ident, $from:ident) => {
-        $to.spec.clone_from(&$from.spec)
-    };
-}
-macro_rules! same_spec {
-    (Plain, $a:ident, $b:ident) => {{
-        let _ = ($a, $b);
-        true
-    }};
-    (PlainGenerations, $a:ident, $b:ident) => {
-        $a.webhooks == $b.webhooks
-    };
-    ($other:ident, $a:ident, $b:ident) => {
-        $a.spec == $b.spec
-    };
-}
-macro_rules! clear_status {
-    (SpecStatus, $o:ident) => {
-        $o.status = None
-    };
-    (Generations, $o:ident) => {
-        $o.status = None
-    };
-    ($other:ident, $o:ident) => {{
-        let _ = $o;
-    }};
-}
-each_built_in!(bodies);
 
 /// One version of one object, of any kind.
 #[derive(Clone)]
@@ -608,76 +399,10 @@ impl fmt::Debug for Object {
     }
 }
 
-/// A stored object known to be a `T`; cloning shares it.
-pub struct SharedObject<T> {
-    object: Arc<Object>,
-    of: PhantomData<fn() -> T>,
-}
-
-impl<T: TypedKind> SharedObject<T> {
-    /// Returns the object if it is a `T`: of its kind, and, for a custom resource, with fields of its types.
-    pub fn from_object(object: &Arc<Object>) -> Option<Self> {
-        object.get::<T>().map(|_| Self { object: object.clone(), of: PhantomData })
-    }
-
-    /// Wraps a value that was never stored, for tests and previews.
-    pub fn from_value(value: T) -> Self {
-        Self { object: Arc::new(Object::new(value)), of: PhantomData }
-    }
-
-    /// Returns the untyped object.
-    pub fn object(&self) -> &Arc<Object> {
-        &self.object
-    }
-
-    /// Returns the key within the kind.
-    pub fn key(&self) -> Key {
-        self.object.key()
-    }
-
-    /// Returns `metadata.name`.
-    pub fn name(&self) -> &str {
-        self.object.name()
-    }
-
-    /// Returns `metadata.namespace`; empty for cluster-scoped objects.
-    pub fn namespace(&self) -> &str {
-        self.object.namespace()
-    }
-
-    /// Returns `metadata.uid`.
-    pub fn uid(&self) -> &str {
-        self.object.uid()
-    }
-
-    /// Returns `metadata.resourceVersion`.
-    pub fn revision(&self) -> Revision {
-        self.object.revision()
-    }
-}
-
-impl<T> Clone for SharedObject<T> {
-    fn clone(&self) -> Self {
-        Self { object: self.object.clone(), of: PhantomData }
-    }
-}
-
-impl<T: TypedKind> Deref for SharedObject<T> {
-    type Target = T;
-    fn deref(&self) -> &T {
-        self.object.get().expect("a Shared<T> is only made of an object of type T")
-    }
-}
-
-impl<T: TypedKind> fmt::Debug for SharedObject<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.object.fmt(f)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+    use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
     use serde_json::json;
 
     use super::*;

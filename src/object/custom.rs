@@ -78,10 +78,18 @@ impl CustomObject {
         typed.as_ref()?.downcast_ref()
     }
 
-    /// Takes the content of another object, except for the version in which it is stored.
-    pub(super) fn set_content(&mut self, other: Self) {
-        let api_version = std::mem::take(&mut self.api_version);
-        *self = Self { api_version, ..other };
+    /// Takes the metadata of `after`, and its fields that differ from those of `before`.
+    pub(super) fn set_changes(&mut self, before: &Self, mut after: Self) {
+        for name in before.fields.keys() {
+            if !after.fields.contains_key(name) {
+                self.fields.shift_remove(name);
+            }
+        }
+        after.fields.retain(|name, value| before.fields.get(name) != Some(value));
+        self.fields.extend(after.fields);
+        self.fields.sort_keys();
+        self.metadata = after.metadata;
+        self.forget_typed();
     }
 
     /// Drops the typed value before a change.

@@ -83,14 +83,14 @@ impl<T: CustomKind> TypedKind for T {
         }
     }
 
-    /// Fields that the type does not have are lost if anything else changes, and retained otherwise.
+    /// Changes only the metadata, spec or status that differ. In these, fields that the type does not have are lost.
     fn change_body<R>(body: &mut Body, change: impl FnOnce(&mut Self) -> R) -> Option<R> {
         let mut value = Self::from_body(body)?.clone();
         let before = value.clone();
         let result = change(&mut value);
         if value != before {
             let Body::Custom(object) = body else { return None };
-            object.set_content(encode(&value));
+            object.set_changes(&encode(&before), encode(&value));
         }
         Some(result)
     }

@@ -231,9 +231,6 @@ kinds! { $
     /// The devices that a driver offers on a node.
     ResourceSlice(resource::v1::ResourceSlice) = "resource.k8s.io", "v1", "resourceslices", "resourceslice",
         short [], categories [], Cluster, SpecGenerations, subresources [];
-    /// Causes faults on purpose and checks the state afterwards.
-    Scenario(scenario::Scenario) = "podium.dev", "v1alpha1", "scenarios", "scenario",
-        short [], categories [], Cluster, Generations, subresources [Status];
     /// A machine that runs pods.
     Node(core::v1::Node) = "", "v1", "nodes", "node",
         short ["no"], categories [], Cluster, SpecStatus, subresources [Status, Proxy];

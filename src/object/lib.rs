@@ -7,6 +7,7 @@
 mod kind;
 
 mod any;
+mod body;
 mod cluster_domain;
 pub mod completion_indexes;
 pub mod conditions;
@@ -34,12 +35,11 @@ mod part;
 pub mod percent;
 pub mod pod;
 pub mod pod_preset;
-mod podium_kind;
 pub mod quantity;
 pub mod quota;
 pub mod resources;
-pub mod scenario;
 pub mod selector;
+mod shared_object;
 pub mod storage;
 pub mod sysctl;
 pub mod taint;
@@ -47,7 +47,8 @@ pub mod time;
 mod versions;
 pub mod well_known;
 
-pub use any::{Body, BuiltinKind, DecodeError, Object, SharedObject, TypedKind};
+pub use any::{DecodeError, Object};
+pub use body::{Body, BuiltinKind, TypedKind};
 pub use cluster_domain::{ClusterDomain, InvalidClusterDomain};
 pub use custom::CustomObject;
 pub use custom_kind::CustomKind;
@@ -55,4 +56,5 @@ pub use key::{Key, Revision, Uid};
 pub use key_map::KeyMap;
 pub use kind::{Kind, KindInfo, Scope, Subresource, TooManyKinds, parse_api_version, split_api_version};
 pub use part::{ObjectPart, json_of};
+pub use shared_object::SharedObject;
 pub use versions::{OtherVersion, ServedKind};

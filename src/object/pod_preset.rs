@@ -2,30 +2,133 @@
 //!
 //! Kubernetes dropped the kind in 1.20, so its type is written here, with the fields it had.
 
+use std::borrow::Cow;
+
 use k8s_openapi::api::core::v1::{EnvFromSource, EnvVar, Volume, VolumeMount};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::{ListableResource, Metadata, NamespaceResourceScope, Resource};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use super::podium_kind::{own_kind, own_types};
-
-own_kind! {
-    /// PodPreset is a policy resource that defines additional runtime requirements for a Pod.
-    PodPreset "podpresets", "settings.k8s.io" settings NamespaceResourceScope, PodPresetSpec
+/// PodPreset is a policy resource that defines additional runtime requirements for a Pod.
+#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
+#[serde(default)]
+pub struct PodPreset {
+    /// Standard object metadata.
+    pub metadata: ObjectMeta,
+    /// The desired state.
+    pub spec: PodPresetSpec,
 }
 
-own_types! { settings
-    /// PodPresetSpec is a description of a pod preset.
-    PodPresetSpec {
-        /// Selects pods by their labels; required; an empty selector selects all pods.
-        selector: LabelSelector,
-        /// Variables to inject into containers.
-        env: Option<Vec<EnvVar>>,
-        /// Sources of variables to inject into containers.
-        env_from: Option<Vec<EnvFromSource>>,
-        /// Volumes to inject into the pod.
-        volumes: Option<Vec<Volume>>,
-        /// Volume mounts to inject into containers.
-        volume_mounts: Option<Vec<VolumeMount>>,
+/// PodPresetSpec is a description of a pod preset.
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodPresetSpec {
+    /// Selects pods by their labels; required; an empty selector selects all pods.
+    pub selector: LabelSelector,
+    /// Variables to inject into containers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<Vec<EnvVar>>,
+    /// Sources of variables to inject into containers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env_from: Option<Vec<EnvFromSource>>,
+    /// Volumes to inject into the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volumes: Option<Vec<Volume>>,
+    /// Volume mounts to inject into containers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume_mounts: Option<Vec<VolumeMount>>,
+}
+
+impl Resource for PodPreset {
+    const API_VERSION: &'static str = "settings.k8s.io/v1alpha1";
+    const GROUP: &'static str = "settings.k8s.io";
+    const KIND: &'static str = "PodPreset";
+    const VERSION: &'static str = "v1alpha1";
+    const URL_PATH_SEGMENT: &'static str = "podpresets";
+    type Scope = NamespaceResourceScope;
+}
+
+impl ListableResource for PodPreset {
+    const LIST_KIND: &'static str = "PodPresetList";
+}
+
+impl Metadata for PodPreset {
+    type Ty = ObjectMeta;
+
+    fn metadata(&self) -> &ObjectMeta {
+        &self.metadata
     }
+
+    fn metadata_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl Serialize for PodPreset {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut state = serializer.serialize_struct(Self::KIND, 4)?;
+        state.serialize_field("apiVersion", Self::API_VERSION)?;
+        state.serialize_field("kind", Self::KIND)?;
+        state.serialize_field("metadata", &self.metadata)?;
+        state.serialize_field("spec", &self.spec)?;
+        state.end()
+    }
+}
+
+impl JsonSchema for PodPreset {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.settings.v1alpha1.PodPreset".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "PodPreset is a policy resource that defines additional runtime requirements for a Pod.",
+            "type": "object",
+            "properties": {
+                "apiVersion": described::<String>(
+                    generator,
+                    "The versioned schema of this representation of an object.",
+                ),
+                "kind": described::<String>(generator, "The REST resource this object represents."),
+                "metadata": generator.subschema_for::<ObjectMeta>(),
+                "spec": generator.subschema_for::<PodPresetSpec>(),
+            },
+        })
+    }
+}
+
+impl JsonSchema for PodPresetSpec {
+    fn schema_name() -> Cow<'static, str> {
+        "io.k8s.api.settings.v1alpha1.PodPresetSpec".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "PodPresetSpec is a description of a pod preset.",
+            "type": "object",
+            "properties": {
+                "selector": generator.subschema_for::<LabelSelector>(),
+                "env": described::<Vec<EnvVar>>(generator, "Variables to inject into containers."),
+                "envFrom": described::<Vec<EnvFromSource>>(
+                    generator,
+                    "Sources of variables to inject into containers.",
+                ),
+                "volumes": described::<Vec<Volume>>(generator, "Volumes to inject into the pod."),
+                "volumeMounts": described::<Vec<VolumeMount>>(
+                    generator,
+                    "Volume mounts to inject into containers.",
+                ),
+            },
+        })
+    }
+}
+
+/// Returns a type's schema with a description.
+fn described<T: JsonSchema>(generator: &mut SchemaGenerator, description: &str) -> Schema {
+    let mut described = json_schema!({"description": description});
+    described.ensure_object().append(generator.subschema_for::<T>().ensure_object());
+    described
 }
 
 #[cfg(test)]

@@ -42,6 +42,8 @@ pub mod annotation {
     pub const DEPLOYMENT_REVISION: &str = "deployment.kubernetes.io/revision";
     /// Pods with a lower cost are removed first when a ReplicaSet shrinks.
     pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+    /// On a node: it requests that Podium runs this node, and how.
+    pub const PODIUM_NODE: &str = "podium.dev/node";
 }
 
 /// Keys of the taints that Kubernetes itself puts on nodes.

@@ -1,12 +1,15 @@
 //! Applies the definitions of Podium's own kinds, again after each change by a user, as operators do.
 //!
-//! A changed spec is reverted; labels and annotations are the user's. A deleted definition returns after it and the
+//! A changed spec is reverted; labels and annotations are the user's. A version in which objects may be stored stays in
+//! the definition, unserved, as long as `status.storedVersions` has it. A deleted definition returns after it and the
 //! objects of its kind are gone.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceDefinitionSpec, CustomResourceDefinitionVersion,
+};
 use tokio::sync::Notify;
 
 use api::controller_status::Subsystem;
@@ -35,16 +38,38 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks) {
 }
 
 /// Applies a definition: creates it, or gives it the desired spec. One that is being deleted stays as it is.
-pub fn apply(api: &Api, desired: CustomResourceDefinition) -> Result<(), ApiError> {
+pub fn apply(api: &Api, desired: &CustomResourceDefinition) -> Result<(), ApiError> {
     let key = Key::of(&desired.metadata);
     match optional(api.get_as::<CustomResourceDefinition>(&key))? {
-        None => api.create_as(desired).map(drop),
+        None => api.create_as(desired.clone()).map(drop),
         Some(stored) if is_terminating(&stored.metadata) => Ok(()),
         Some(_) => ignore_not_found(api.modify::<CustomResourceDefinition>(&key, |stored| {
-            stored.spec.clone_from(&desired.spec);
+            stored.spec = spec_for(stored, desired);
             Ok(())
         })),
     }
+}
+
+/// Returns the desired spec, with the versions of the stored definition in which objects may be stored.
+fn spec_for(
+    stored: &CustomResourceDefinition,
+    desired: &CustomResourceDefinition,
+) -> CustomResourceDefinitionSpec {
+    let names = stored.status.iter().flat_map(|status| status.stored_versions.iter().flatten());
+    let names: Vec<&String> = names.collect();
+    let is_desired = |name: &str| desired.spec.versions.iter().any(|version| version.name == name);
+    let others = stored
+        .spec
+        .versions
+        .iter()
+        .filter(|version| names.contains(&&version.name) && !is_desired(&version.name));
+    let mut spec = desired.spec.clone();
+    spec.versions.extend(others.map(|version| CustomResourceDefinitionVersion {
+        served: false,
+        storage: false,
+        ..version.clone()
+    }));
+    spec
 }
 
 #[derive(Clone)]

@@ -261,7 +261,7 @@ impl KindCache {
 }
 
 fn change(kind: ChangeKind, object: Arc<Object>, previous: Option<Arc<Object>>) -> Change {
-    Change { revision: object.revision(), kind, object, previous }
+    Change::new(object.revision(), kind, object, previous)
 }
 
 fn node_of(object: &Object) -> Option<&str> {

@@ -197,6 +197,7 @@ const FORMERLY_BUILT_IN: &[(&str, &str, &str)] = &[
     ("clustersnapshots", "podium.dev", "v1alpha1"),
     ("faults", "podium.dev", "v1alpha1"),
     ("nodefences", "podium.dev", "v1alpha1"),
+    ("scenarios", "podium.dev", "v1alpha1"),
 ];
 
 /// Returns a record's key, `pods.v1\0namespace\0name`: NUL sorts below every character of a name. Keys of custom

@@ -198,7 +198,7 @@ impl State {
         bytes: usize,
         previous: Option<Arc<Object>>,
     ) -> Change {
-        let change = Change { revision: self.revision, kind, object, previous };
+        let change = Change::new(self.revision, kind, object, previous);
         let of_kind = change.object.kind().index();
         self.of_mut(change.object.kind());
         self.change_ring(of_kind, |ring| ring.push(change.clone(), bytes));

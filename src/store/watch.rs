@@ -4,7 +4,7 @@
 //! change has left the ring, and then gets [`WatchExpired`].
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
@@ -38,6 +38,39 @@ pub struct Change {
     pub object: Arc<Object>,
     /// The version before; `None` for a new object.
     pub previous: Option<Arc<Object>>,
+    /// What [`Self::former`] returns, shared by all copies of the change.
+    former: Arc<OnceLock<Arc<Object>>>,
+}
+
+impl Change {
+    /// Creates the change of an object at a revision.
+    pub fn new(
+        revision: Revision,
+        kind: ChangeKind,
+        object: Arc<Object>,
+        previous: Option<Arc<Object>>,
+    ) -> Self {
+        Self { revision, kind, object, previous, former: Arc::default() }
+    }
+
+    /// Returns the version before, at the revision of the change, for watchers whose selection the object has left.
+    pub fn former(&self) -> Option<Arc<Object>> {
+        let previous = self.previous.as_ref()?;
+        let former = self.former.get_or_init(|| {
+            let mut former = Object::clone(previous);
+            former.meta_mut().resource_version.clone_from(&self.object.meta().resource_version);
+            Arc::new(former)
+        });
+        Some(former.clone())
+    }
+
+    /// Replaces the version before by one of the same revision, such as one in another version of the API.
+    pub fn set_previous(&mut self, previous: Arc<Object>) {
+        if !self.previous.as_ref().is_some_and(|known| Arc::ptr_eq(known, &previous)) {
+            self.previous = Some(previous);
+            self.former = Arc::default();
+        }
+    }
 }
 
 /// The requested history has been dropped: list again.
@@ -202,6 +235,22 @@ mod tests {
     use crate::state::State;
     use crate::test_objects::config_map;
     use object::Key;
+
+    #[test]
+    fn watchers_that_an_object_leaves_share_its_former_state_api_4() {
+        let object = |revision: u64| {
+            let mut object = config_map("a");
+            object.meta_mut().resource_version = Some(revision.to_string());
+            Arc::new(object)
+        };
+        let (before, after) = (object(1), object(2));
+        let mut change = Change::new(Revision(2), ChangeKind::Modified, after, Some(before.clone()));
+        let former = change.former().unwrap();
+        assert_eq!((former.revision(), before.revision()), (Revision(2), Revision(1)));
+        assert!(Arc::ptr_eq(&former, &change.clone().former().unwrap()));
+        change.set_previous(before);
+        assert!(Arc::ptr_eq(&former, &change.former().unwrap()));
+    }
 
     #[derive(Clone, Debug)]
     enum HistoryOp {

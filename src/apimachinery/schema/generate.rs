@@ -17,7 +17,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 use super::{complete, roots};
-use object::{pod_preset, scenario};
+use object::pod_preset;
 
 /// The schema of one top-level type.
 struct RootSchema {

@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
 use k8s_openapi::apimachinery::pkg::apis::meta;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 
-use object::{pod_preset, scenario};
+use object::pod_preset;
 
 /// One top-level type.
 pub struct Root {

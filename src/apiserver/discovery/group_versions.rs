@@ -46,6 +46,8 @@ pub(crate) struct Resource {
     pub(crate) categories: Vec<String>,
     pub(crate) verbs: &'static [&'static str],
     pub(crate) parts: Vec<ResourcePart>,
+    /// A deletion returns the last state of the object, and not a Status.
+    pub(crate) returns_deleted: bool,
     /// The kind of its list.
     pub(crate) list_kind: String,
     /// The schema in the resource's CustomResourceDefinition; `None` for built-in kinds.
@@ -66,31 +68,38 @@ pub(crate) struct ResourcePart {
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 /// Verbs of a kind whose definition is being deleted.
 const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
+/// As in Kubernetes, namespaces are deleted one by one.
 const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 const CREATE: &[&str] = &["create"];
 const CHANGE: &[&str] = &["get", "patch", "update"];
 
 /// Returns true if a deletion returns the last state of the object, as for these kinds in Kubernetes, and not a Status.
-pub(crate) fn returns_deleted(group: &str, kind: &str) -> bool {
-    let kinds: &[&str] = match group {
-        "" => &[
-            "PersistentVolume",
-            "PersistentVolumeClaim",
-            "Pod",
-            "PodTemplate",
-            "ResourceQuota",
-            "Service",
-            "ServiceAccount",
-        ],
-        "resource.k8s.io" => {
-            &["DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"]
-        }
-        "storage.k8s.io" => {
-            &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"]
-        }
-        _ => &[],
-    };
-    kinds.contains(&kind)
+pub(crate) fn returns_deleted(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::PersistentVolume
+            | Kind::PersistentVolumeClaim
+            | Kind::Pod
+            | Kind::PodTemplate
+            | Kind::ResourceQuota
+            | Kind::Service
+            | Kind::ServiceAccount
+            | Kind::DeviceClass
+            | Kind::DeviceTaintRule
+            | Kind::ResourceClaim
+            | Kind::ResourceClaimTemplate
+            | Kind::ResourceSlice
+            | Kind::CSIDriver
+            | Kind::CSINode
+            | Kind::StorageClass
+            | Kind::VolumeAttachment
+            | Kind::VolumeAttributesClass
+    )
+}
+
+/// Returns the verbs that discovery offers for a stored kind, unless its definition is being deleted.
+pub(crate) fn verbs(kind: Kind) -> &'static [&'static str] {
+    if kind == Kind::Namespace { NAMESPACE_VERBS } else { VERBS }
 }
 
 /// Actions that are executed and never stored: group, version, plural, kind, and true if namespaced.
@@ -126,6 +135,7 @@ pub(crate) fn served(kinds: &Kinds) -> Vec<ServedGroupVersion> {
         categories: Vec::new(),
         verbs: CREATE,
         parts: Vec::new(),
+        returns_deleted: false,
         list_kind: format!("{kind}List"),
         schema: None,
     });
@@ -140,6 +150,7 @@ pub(crate) fn served(kinds: &Kinds) -> Vec<ServedGroupVersion> {
         categories: Vec::new(),
         verbs: &["get", "list"],
         parts: Vec::new(),
+        returns_deleted: false,
         list_kind: format!("{kind}List"),
         schema: None,
     });
@@ -155,6 +166,7 @@ pub(crate) fn served(kinds: &Kinds) -> Vec<ServedGroupVersion> {
         categories: Vec::new(),
         verbs: &["get", "list"],
         parts: Vec::new(),
+        returns_deleted: false,
         list_kind: format!("{kind}List"),
         schema: None,
     });
@@ -170,6 +182,7 @@ pub(crate) fn served(kinds: &Kinds) -> Vec<ServedGroupVersion> {
         categories: Vec::new(),
         verbs: &["get", "list"],
         parts: Vec::new(),
+        returns_deleted: false,
         list_kind: format!("{kind}List"),
         schema: None,
     });
@@ -191,6 +204,7 @@ pub(crate) fn served(kinds: &Kinds) -> Vec<ServedGroupVersion> {
             kind: crate::controllers::STEP_KIND,
             verbs: CREATE,
         }],
+        returns_deleted: false,
         list_kind: format!("{kind}List"),
         schema: None,
     });
@@ -231,11 +245,8 @@ fn stored(kinds: &Kinds, resource: ServedResource) -> Resource {
         namespaced: info.namespaced(),
         short_names,
         categories,
-        verbs: match info.kind {
-            Kind::Namespace => NAMESPACE_VERBS,
-            _ if is_terminating => TERMINATING_VERBS,
-            _ => VERBS,
-        },
+        verbs: if is_terminating { TERMINATING_VERBS } else { verbs(info.kind) },
+        returns_deleted: returns_deleted(info.kind),
         parts: subresources.iter().map(|part| subresource(served, *part)).collect(),
         list_kind: kinds.list_kind(info.kind),
         schema: kinds.schema(served).cloned(),

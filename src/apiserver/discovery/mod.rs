@@ -9,7 +9,7 @@ mod order;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-pub(super) use group_versions::{Resource, ServedGroupVersion, returns_deleted, served};
+pub(super) use group_versions::{Resource, ServedGroupVersion, returns_deleted, served, verbs};
 use order::Source;
 pub(super) use order::{GroupVersionEntry, listed};
 

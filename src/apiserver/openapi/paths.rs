@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::reference::REFERENCE;
 use super::schemas::{PATCH, WATCH_EVENT, name_of};
-use crate::discovery::{Resource, ServedGroupVersion, returns_deleted};
+use crate::discovery::{Resource, ServedGroupVersion};
 
 const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
@@ -74,7 +74,7 @@ fn single(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVersio
     item["get"] = operation(about, "get", &[], None, &schema).named("read", resource, "");
     if resource.verbs.contains(&"update") {
         change(&mut item, about, &schema, &["patch", "update"], resource, "");
-        let deleted = if returns_deleted(resource.group, resource.kind) { &schema } else { STATUS };
+        let deleted = if resource.returns_deleted { &schema } else { STATUS };
         let delete =
             operation(about, "delete", &delete_parameters(), Some(&body("*/*", DELETE_OPTIONS)), deleted);
         item["delete"] = delete.named("delete", resource, "");

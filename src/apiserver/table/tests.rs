@@ -270,12 +270,6 @@ fn every_kind_has_a_cell_a_column_api_6() {
             "n|p|a/l|30m",
         ),
         (Kind::PodPreset, json!({}), "n|2026-01-01T00:30:00Z"),
-        (Kind::Scenario, json!({"spec": {"title": "t"}}), "n|t|Pending|<none>|30m|"),
-        (
-            Kind::Scenario,
-            json!({"spec": {"title": "t"}, "status": {"phase": "Passed", "score": 90, "message": "m"}}),
-            "n|t|Passed|90|30m|m",
-        ),
         (Kind::Role, json!({}), "n|2026-01-01T00:30:00Z"),
         (Kind::ClusterRole, json!({}), "n|2026-01-01T00:30:00Z"),
         (

@@ -23,9 +23,9 @@ use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_line, print_table};
 use super::runtime::runtime;
 use console_data::decoded::TypedApi;
+use extension::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun};
 use manifest::Document;
 use manifest::drills::{DRILLS, Drill};
-use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun};
 use object::time::read_go_duration;
 
 /// Interval between two polls of a scenario.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use base::clock::since;
+use extension::scenario::{Scenario, ScenarioPhase, ScenarioRun, ScenarioRuns, ScenarioStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use object::scenario::{Scenario, ScenarioPhase, ScenarioRun, ScenarioRuns, ScenarioStatus};
 use object::time::go_duration;
 
 /// Returns the lines for all changes since the status `before`; for the whole status if there is no earlier one.

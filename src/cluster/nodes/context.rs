@@ -7,8 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::capacity;
-use super::desired::{CAPACITY, DesiredNode, NODE_ANNOTATION, Origin};
-use super::fault_set::NodeFaults;
+use super::desired::{CAPACITY, DesiredNode, Origin};
 use super::fence_phase::fence_of;
 use super::settings::ZoneDefaults;
 use crate::addresses::AddressPlan;
@@ -24,10 +23,12 @@ use extension::node_fence::FencePhase;
 use images::{Catalogue, Puller};
 use kubelet::runtime::hollow::{BehaviorFn, ContainerBehavior, HollowRuntime};
 use kubelet::runtime::{ProcessConfig, ProcessRuntime, Runtime, RuntimeError};
-use kubelet::{Kubelet, Kubelets, NodeConfig};
+use kubelet::{Kubelet, Kubelets, NodeConfig, NodeDiskFault};
 use object::Key;
 use object::low_ports::LowPorts;
 use object::quantity::ResourceList;
+use object::well_known::annotation::PODIUM_NODE;
+use operators::faults::{NodeFaults, WriteFault};
 use reconcile::Recorder;
 
 /// The zones to which nodes are assigned in turn, so that topology spread shows an effect.
@@ -74,7 +75,11 @@ impl RunningNode {
     /// others of these types.
     pub(super) fn suffer(&self, faults: &NodeFaults) {
         self.kubelet.set_skew_millis(faults.skews.get(&self.name).copied().unwrap_or_default());
-        self.kubelet.set_disk_fault(faults.disks.get(&self.name).copied());
+        self.kubelet.set_disk_fault(faults.disks.get(&self.name).map(|fault| match fault {
+            WriteFault::Full => NodeDiskFault::Full,
+            WriteFault::Failing => NodeDiskFault::Failing,
+            WriteFault::Slow(delay) => NodeDiskFault::Slow(*delay),
+        }));
         if faults.paused.contains(&self.name) {
             self.tasks.pause();
             self.kubelet.pause();
@@ -251,7 +256,7 @@ impl NodeContext {
         let written = self.api.modify::<Node>(&Key::new("", &desired.name), |node| {
             let annotations = node.metadata.annotations.get_or_insert_default();
             let how = if desired.hollow { "hollow" } else { "process" };
-            annotations.insert(NODE_ANNOTATION.into(), how.into());
+            annotations.insert(PODIUM_NODE.into(), how.into());
             if !desired.capacity.is_empty() {
                 let text = serde_json::to_string(&desired.capacity).expect("quantities have string keys");
                 annotations.entry(CAPACITY.into()).or_insert(text);

@@ -8,9 +8,8 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use crate::node_settings::{NodeCounts, NodeSettings};
 use object::owner::is_terminating;
 use object::quantity::ResourceList;
+use object::well_known::annotation::PODIUM_NODE;
 
-/// A Node object with this annotation requests this control plane to run it: `process` or `hollow`.
-pub(crate) const NODE_ANNOTATION: &str = "podium.dev/node";
 /// The annotation that records the `status.capacity` with which a Node object requested its node, since the kubelet
 /// then overwrites the status.
 pub(super) const CAPACITY: &str = "podium.dev/capacity";
@@ -76,7 +75,7 @@ pub(super) fn requested_node(node: &Node) -> Option<DesiredNode> {
         return None;
     }
     let annotations = node.metadata.annotations.as_ref()?;
-    let hollow = match annotations.get(NODE_ANNOTATION)?.as_str() {
+    let hollow = match annotations.get(PODIUM_NODE)?.as_str() {
         "process" => false,
         "hollow" => true,
         _ => return None,
@@ -189,7 +188,7 @@ mod tests {
     }
 
     fn object(name: &str, requested: Option<&str>) -> Node {
-        let annotations = requested.map(|how| json!({NODE_ANNOTATION: how})).unwrap_or_default();
+        let annotations = requested.map(|how| json!({PODIUM_NODE: how})).unwrap_or_default();
         serde_json::from_value(json!({"metadata": {"name": name, "annotations": annotations}})).unwrap()
     }
 
@@ -269,7 +268,7 @@ mod tests {
         let node = |value| {
             requested_node(&serde_json::from_value(value).unwrap()).map(|w| json!(w.capacity).to_string())
         };
-        let annotations = json!({NODE_ANNOTATION: "hollow"});
+        let annotations = json!({PODIUM_NODE: "hollow"});
         let capacity = json!({"cpu": "2"});
         let fresh =
             json!({"metadata": {"name": "x", "annotations": annotations}, "status": {"capacity": capacity}});
@@ -286,7 +285,7 @@ mod tests {
         assert_eq!(node(reported.clone()).unwrap(), "{}", "a reported capacity is not a requested one");
         reported["metadata"]["annotations"][CAPACITY] = json!(r#"{"cpu":"3"}"#);
         assert_eq!(node(reported).unwrap(), r#"{"cpu":"3"}"#);
-        assert_eq!(node(json!({"metadata": {"name": "x", "annotations": {NODE_ANNOTATION: "vm"}}})), None);
+        assert_eq!(node(json!({"metadata": {"name": "x", "annotations": {PODIUM_NODE: "vm"}}})), None);
         let going =
             json!({"name": "x", "annotations": annotations, "deletionTimestamp": "2026-11-21T00:00:00Z"});
         assert_eq!(node(json!({"metadata": going})), None, "held by a finalizer only");

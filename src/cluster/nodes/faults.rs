@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use super::Nodes;
 use super::context::RunningNode;
-use super::fault_set::{FaultPending, NodeFaults};
 use super::fencing::kill;
 use super::follow::{Follower, NodeState};
+use kubelet::PullFault;
 use kubelet::runtime::RuntimeError;
+use operators::faults::{FaultPending, NodeFaults};
 
 /// The next action for a node.
 enum FaultAction {
@@ -46,7 +47,14 @@ impl Nodes {
             names.dedup();
             names
         };
-        follower.context.kubelets.set_pull_faults(faults.pulls.clone());
+        let pulls = faults.pulls.iter().cloned();
+        let pulls = pulls.map(|fault| PullFault {
+            nodes: fault.nodes,
+            delay: fault.delay,
+            fails: fault.fails,
+            pattern: fault.pattern,
+        });
+        follower.context.kubelets.set_pull_faults(pulls.collect());
         let steps = names.iter().map(|name| follower.apply_to_node(name));
         let outcomes = futures::future::join_all(steps).await;
         names.into_iter().zip(outcomes).filter_map(|(name, outcome)| Some((name, outcome.err()?))).collect()

@@ -14,13 +14,13 @@ use super::cidr_allocator::CidrAllocator;
 use super::context::{NodeContext, RunningNode, zone_defaults};
 use super::deprovision::deprovision;
 use super::desired::{self, DesiredNode, EndCause, Member, NodeAction, NodeStage, ObservedNode, Origin};
-use super::fault_set::NodeFaults;
 use super::file;
 use super::settings;
 use crate::addresses::AddressPlan;
 use crate::node_settings::NodeSettings;
 use base::backoff::BackoffPolicy;
 use object::{Key, Kind};
+use operators::faults::NodeFaults;
 use reconcile::WorkLoop;
 
 /// The back-off of a node that could not be started.

@@ -8,7 +8,6 @@ mod cidr_allocator;
 mod context;
 mod deprovision;
 mod desired;
-mod fault_set;
 mod faults;
 mod fence_phase;
 mod fencing;
@@ -38,10 +37,8 @@ use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::task::Tasks;
 pub use capacity::hollow as hollow_capacity;
 use context::{NodeContext, RunningNode};
-pub(super) use desired::NODE_ANNOTATION;
 use desired::{DesiredNode, Origin};
 use extension::node_fence::FencePhase;
-pub(super) use fault_set::{FaultPending, NodeFaults};
 use fence_phase::fence_of;
 pub use file::parse_config;
 use follow::{Follower, NodeSlot, NodeState, State};
@@ -49,6 +46,8 @@ use kubelet::Kubelet;
 use kubelet::Kubelets;
 use kubelet::runtime::RuntimeError;
 use object::Kind;
+use object::well_known::annotation::PODIUM_NODE;
+use operators::faults::NodeFaults;
 use reconcile::{Caches, Recorder, WorkLoop};
 
 /// The field manager of nodes' writes, as in Kubernetes.
@@ -384,6 +383,6 @@ impl Follower {
 /// Returns true if a change of a Node object may start or end a node: most heartbeats do not.
 fn concerns(change: &Change) -> bool {
     let has_annotation =
-        || change.object.meta().annotations.iter().flatten().any(|(key, _)| key == NODE_ANNOTATION);
+        || change.object.meta().annotations.iter().flatten().any(|(key, _)| key == PODIUM_NODE);
     change.kind == ChangeKind::Deleted || has_annotation()
 }

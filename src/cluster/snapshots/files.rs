@@ -10,10 +10,8 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt,
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use ipnet::IpNet;
-use jiff::Timestamp;
 use object::{Object, Revision};
-use serde::{Deserialize, Serialize};
+use operators::snapshots::SnapshotMetadata;
 use store::archive::{self, Archive, ArchiveError};
 
 /// The maximum number of snapshots, whether users or restores have requested them.
@@ -24,24 +22,6 @@ const MAX_BYTES: u64 = 8 << 30;
 const DEEPEST: usize = 200;
 /// The space that must stay free on the disk when claims are copied, in bytes.
 const FREE_BYTES: u64 = 64 << 20;
-
-/// The metadata in a snapshot's file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SnapshotMetadata {
-    /// The time of the cluster's state.
-    pub taken_at: Timestamp,
-    /// The number of objects.
-    pub objects: usize,
-    /// The ranges of services.
-    pub(super) services: Vec<IpNet>,
-    /// The data directory.
-    pub(super) data_dir: PathBuf,
-    /// The names of the claims' volumes whose content is stored beside the file.
-    pub claims: Vec<String>,
-    /// The version of Podium that wrote the file.
-    pub(super) podium: String,
-}
 
 /// A snapshot's file cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -378,6 +358,8 @@ fn copy_tree(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
+
+    use jiff::Timestamp;
 
     use super::*;
 

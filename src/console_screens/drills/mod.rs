@@ -30,7 +30,7 @@ use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, wrapped};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
-use object::scenario::{AllScenarioRuns, ScenarioPhase, ScenarioRun};
+use extension::scenario::{AllScenarioRuns, ScenarioPhase, ScenarioRun};
 use object::time::go_duration;
 use scenario_client::{DrillsData, Row};
 

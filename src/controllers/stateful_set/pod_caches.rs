@@ -107,7 +107,7 @@ mod tests {
         object: &Arc<Object>,
         previous: Option<&Arc<Object>>,
     ) -> Change {
-        Change { revision: Revision(revision), kind, object: object.clone(), previous: previous.cloned() }
+        Change::new(Revision(revision), kind, object.clone(), previous.cloned())
     }
 
     /// Runs a sync that takes new versions and stores the cache; returns the pods as `ordinal@revision`.

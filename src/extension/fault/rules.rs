@@ -1,53 +1,19 @@
 //! The CEL rules in the definition of faults. Each rule refuses an object in which a condition holds.
 
-use schemars::{Schema, SchemaGenerator, json_schema};
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use super::{NETWORK_TYPES, OTHER_TYPES};
+use crate::rules::{
+    DURATION, LabelSyntax, VALIDATIONS, empty, forbidden, invalid, invalid_field, list, readable, required,
+    selector_of, with,
+};
+pub(super) use crate::rules::{of_label, of_range, of_subdomain};
 
-const VALIDATIONS: &str = "x-kubernetes-validations";
-const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const LABEL_KEY: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-/// A duration without a sign.
-const DURATION: &str = "(0|([0-9]+([.][0-9]*)?(h|m|s|ms|us|µs))+)";
-/// The types of faults that can affect a component.
-const COMPONENT: &str = "self.type in ['ClockSkew', 'Crash', 'Disk', 'Pause']";
 /// The most requirements of a selector, and the most values of a requirement.
 const MAX_REQUIREMENTS: usize = 64;
-
-/// Returns a rule that refuses a value as invalid.
-fn invalid(condition: &str, message: &str) -> Value {
-    json!({"rule": format!("!({condition})"), "message": message})
-}
-
-/// Returns a rule that refuses a field below the object.
-fn invalid_field(field: &str, condition: &str, message: &str) -> Value {
-    with(invalid(condition, message), &[("fieldPath", field)])
-}
-
-/// Returns a rule that requires a field.
-fn required(field: &str, condition: &str, message: &str) -> Value {
-    with(invalid_field(field, condition, message), &[("reason", "FieldValueRequired")])
-}
-
-/// Returns a rule that forbids a field.
-fn forbidden(field: &str, condition: &str, message: &str) -> Value {
-    with(invalid_field(field, condition, message), &[("reason", "FieldValueForbidden")])
-}
-
-fn with(mut rule: Value, keywords: &[(&str, &str)]) -> Value {
-    for (keyword, value) in keywords {
-        rule[*keyword] = json!(value);
-    }
-    rule
-}
-
-/// Returns a CEL list of texts.
-fn list(texts: &[&str]) -> String {
-    format!("['{}']", texts.join("', '"))
-}
+/// The types of faults that can affect a component.
+const COMPONENT: &str = "self.type in ['ClockSkew', 'Crash', 'Disk', 'Pause']";
 
 /// Returns all types of faults, in order.
 pub(super) fn all_types() -> Vec<&'static str> {
@@ -330,25 +296,9 @@ pub(super) fn of_image(schema: &mut Schema) {
     schema.insert(VALIDATIONS.into(), json!([with(rule, &[("reason", "FieldValueRequired")])]));
 }
 
-/// Returns the rules of the name of an object.
-pub(super) fn of_subdomain() -> Value {
-    json!([invalid("format.dns1123Subdomain().validate(self).hasValue()", SUBDOMAIN)])
-}
-
-/// Returns the rules of the name of a namespace, container or volume.
-pub(super) fn of_label() -> Value {
-    json!([invalid("format.dns1123Label().validate(self).hasValue()", LABEL)])
-}
-
 /// Returns the rules of a range of addresses.
 pub(super) fn of_cidr() -> Value {
     json!([invalid("!isCIDR(self)", "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")])
-}
-
-/// Returns the rules of a number.
-pub(super) fn of_range(least: i64, most: i64) -> Value {
-    let message = format!("must be between {least} and {most}, inclusive");
-    json!([invalid(&format!("self < {least} || self > {most}"), &message)])
 }
 
 /// Returns the rules of a fault's duration.
@@ -397,79 +347,7 @@ pub(super) fn of_pattern() -> Value {
     json!([empty()])
 }
 
-fn empty() -> Value {
-    with(invalid("self == ''", "must not be empty"), &[("reason", "FieldValueRequired")])
-}
-
-fn readable(condition: &str) -> String {
-    format!("self.matches('^{DURATION}$') && {condition}")
-}
-
 /// Returns the schema of a label selector.
 pub(super) fn selector(_: &mut SchemaGenerator) -> Schema {
-    let key = json!([invalid("format.qualifiedName().validate(self).hasValue()", LABEL_KEY)]);
-    let value = json!([invalid("format.labelValue().validate(self).hasValue()", LABEL_VALUE)]);
-    json_schema!({
-        "type": "object",
-        "x-kubernetes-map-type": "atomic",
-        "properties": {
-            "matchLabels": {
-                "description": "matchLabels is a map of labels with their values, all of which must match.",
-                "type": "object",
-                "maxProperties": MAX_REQUIREMENTS,
-                "additionalProperties": {"type": "string", "maxLength": 63, (VALIDATIONS): value},
-                (VALIDATIONS): [invalid(
-                    "self.exists(key, format.qualifiedName().validate(key).hasValue())",
-                    &format!("each key: {LABEL_KEY}"),
-                )],
-            },
-            "matchExpressions": {
-                "description": "matchExpressions is a list of requirements, all of which must match.",
-                "type": "array",
-                "maxItems": MAX_REQUIREMENTS,
-                "x-kubernetes-list-type": "atomic",
-                "items": {
-                    "description": "A requirement on a label.",
-                    "type": "object",
-                    "required": ["key", "operator"],
-                    "properties": {
-                        "key": {
-                            "description": "key is the key of the label.",
-                            "type": "string",
-                            "maxLength": 317,
-                            (VALIDATIONS): key,
-                        },
-                        "operator": {
-                            "description": "operator is In, NotIn, Exists or DoesNotExist.",
-                            "type": "string",
-                            "maxLength": 32,
-                            (VALIDATIONS): [invalid(
-                                "!(self in ['DoesNotExist', 'Exists', 'In', 'NotIn'])",
-                                "not a valid selector operator",
-                            )],
-                        },
-                        "values": {
-                            "description": "values is the list of values for In and NotIn.",
-                            "type": "array",
-                            "maxItems": MAX_REQUIREMENTS,
-                            "x-kubernetes-list-type": "atomic",
-                            "items": {"type": "string", "maxLength": 63, (VALIDATIONS): value},
-                        },
-                    },
-                    (VALIDATIONS): [
-                        required(
-                            ".values",
-                            "self.operator in ['In', 'NotIn'] && (!has(self.values) || self.values.size() == 0)",
-                            "must be specified when `operator` is 'In' or 'NotIn'",
-                        ),
-                        forbidden(
-                            ".values",
-                            "self.operator in ['DoesNotExist', 'Exists'] && has(self.values) && self.values.size() > 0",
-                            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-                        ),
-                    ],
-                },
-            },
-        },
-    })
+    selector_of(MAX_REQUIREMENTS, LabelSyntax::Rules)
 }

@@ -18,7 +18,6 @@ mod pod_resources;
 mod pod_spec;
 mod pod_update;
 mod roles;
-mod scenarios;
 mod security;
 mod service;
 mod stateful_set;

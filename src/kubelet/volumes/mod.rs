@@ -9,7 +9,9 @@ mod attach;
 mod claims;
 mod content;
 mod env_files;
+mod host_path;
 mod memory;
+mod mounts;
 mod ownership;
 mod paths;
 mod sub_path;
@@ -17,36 +19,33 @@ mod tokens;
 mod usage;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Container, HostPathVolumeSource, Pod, Volume, VolumeMount};
+use k8s_openapi::api::core::v1::{Pod, Volume};
 
 use super::context::Context;
-use super::environment;
 use super::faults::NodeDiskFault;
 use super::node::Node;
 use super::observed::{ObservedPod, SetupState};
 use super::resize;
-use super::runtime::{Memory, Mount};
+use super::runtime::Memory;
 use super::spec;
 pub(crate) use attach::{release as release_disks, restore as restore_disks};
 pub use claims::user_of;
 use claims::{Check, ClaimVolume};
 pub(crate) use content::{Content, ContentSources, content};
 pub(super) use env_files::EnvFiles;
+use host_path::{host_path, make_host_directory};
 pub(super) use memory::{is_memory, memory_volumes, of_container as memory_of_container};
-use object::storage::{ClaimUse, claims_of};
+pub(crate) use mounts::{MountError, has_namespaces, mounts};
+use object::storage::{ClaimUse, claims_of, pod_volume_directory};
 use object::{Key, Kind, SharedObject};
 pub(crate) use ownership::Owners;
 pub(crate) use paths::join_inside;
 pub(super) use tokens::Tokens;
 pub(super) use usage::of_claims as usage_of_claims;
-
-/// The maximum length of a path: the kernel's `PATH_MAX` without the terminator.
-const PATH_BYTES: usize = 4095;
 
 /// A volume could not be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,12 +76,7 @@ impl VolumeError {
 }
 
 pub(super) fn volume_dir(node: &Node, pod: &SharedObject<Pod>, volume: &str) -> PathBuf {
-    directory(&node.config.pods_dir, pod.uid(), volume)
-}
-
-/// The path of a pod's volume, on a node with this `pods_dir` for its pods' directories.
-pub fn directory(pods_dir: &Path, uid: &str, volume: &str) -> PathBuf {
-    pods_dir.join(uid).join("volumes").join(volume)
+    pod_volume_directory(&node.config.pods_dir, pod.uid(), volume)
 }
 
 /// Returns true if the volume's content comes from API objects.
@@ -330,187 +324,6 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
-/// Checks a hostPath's type; `…OrCreate` creates a missing path.
-fn host_path(source: &HostPathVolumeSource) -> Result<(), String> {
-    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-    let path = Path::new(&source.path);
-    let found = std::fs::metadata(path).ok();
-    let type_ = source.type_.as_deref().unwrap_or_default();
-    let wrong =
-        |expected: &str| Err(format!("hostPath type check failed: {} is not {expected}", source.path));
-    let failure = |error: io::Error| format!("{}: {error}", source.path);
-    match (type_, found) {
-        ("DirectoryOrCreate", None) => make_directory(path).map_err(failure),
-        ("FileOrCreate", None) => {
-            let mut options = std::fs::File::options();
-            options.write(true).create_new(true).mode(0o644).open(path).map(drop).map_err(failure)
-        }
-        ("" | "Directory" | "DirectoryOrCreate", Some(m)) if type_.is_empty() || m.is_dir() => Ok(()),
-        ("", None) => Ok(()),
-        ("File" | "FileOrCreate", Some(m)) if m.is_file() => Ok(()),
-        ("Socket", Some(m)) if m.file_type().is_socket() => Ok(()),
-        ("CharDevice", Some(m)) if m.file_type().is_char_device() => Ok(()),
-        ("BlockDevice", Some(m)) if m.file_type().is_block_device() => Ok(()),
-        ("Directory" | "DirectoryOrCreate", _) => wrong("a directory"),
-        ("File" | "FileOrCreate", _) => wrong("a file"),
-        ("Socket", _) => wrong("a socket file"),
-        ("CharDevice", _) => wrong("a character device"),
-        ("BlockDevice", _) => wrong("a block device"),
-        (other, _) => Err(format!("unknown hostPath type \"{other}\"")),
-    }
-}
-
-/// Creates the directory of a hostPath without a type if nothing is at its path, as container runtimes do.
-fn make_host_directory(source: &HostPathVolumeSource) -> Result<(), String> {
-    let path = Path::new(&source.path);
-    // If the path cannot be read, the attempt to create it returns the reason.
-    if source.type_.as_deref().unwrap_or_default().is_empty() && path.metadata().is_err() {
-        make_directory(path).map_err(|error| format!("failed to mkdir \"{}\": {error}", source.path))?;
-    }
-    Ok(())
-}
-
-/// Creates a directory with its parents.
-fn make_directory(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
-}
-
-/// The reason why a container's mounts cannot be prepared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum MountError {
-    /// The container's mount is invalid.
-    Config(String),
-    /// The container cannot be created on this machine.
-    Create(String),
-}
-
-impl From<String> for MountError {
-    fn from(message: String) -> Self {
-        Self::Config(message)
-    }
-}
-
-/// Returns the mounts of a container. Creates missing directories, so it may wait for a disk.
-pub(super) fn mounts(
-    node: &Node,
-    pod: &SharedObject<Pod>,
-    container: &Container,
-    env: &[(String, String)],
-) -> Result<Vec<Mount>, MountError> {
-    let (mut mounts, values) = (Vec::new(), environment::Values::of(env));
-    for mount in container.volume_mounts.iter().flatten() {
-        let volume = spec::spec(pod).volumes.iter().flatten().find(|v| v.name == mount.name);
-        let Some(volume) = volume else {
-            return Err(format!("volume \"{}\" not found in the pod", mount.name).into());
-        };
-        let used = claims::used_by(pod, &volume.name);
-        let dir = volume_dir(node, pod, &volume.name);
-        let root = match &volume.host_path {
-            Some(source) => {
-                if !node.config.hollow {
-                    make_host_directory(source).map_err(|why| {
-                        MountError::Create(format!("hostPath volume \"{}\": {why}", mount.name))
-                    })?;
-                }
-                PathBuf::from(&source.path)
-            }
-            // The volume that the pod has used since its start, regardless of later changes to its claim.
-            None if used.is_some() && !node.config.hollow => {
-                std::fs::read_link(&dir).map_err(|error| format!("volume \"{}\": {error}", mount.name))?
-            }
-            None => match node.runtime.memory().filter(|_| lies_in_memory(pod, volume)) {
-                Some(memory) => in_memory(&memory.container_path(pod.uid()), &volume.name),
-                None => dir,
-            },
-        };
-        let sub_path = match mount.sub_path_expr.as_deref().unwrap_or_default() {
-            "" => mount.sub_path.clone().filter(|text| !text.is_empty()),
-            expression => Some(expanded_sub_path(mount, expression, &values)?),
-        };
-        let in_memory = is_memory(volume) && node.runtime.memory().is_some();
-        let mut inside_volume = None;
-        let host_path = match sub_path {
-            None => root,
-            Some(sub) if node.config.hollow => root.join(sub),
-            // Only the node's host can access this memory, so it resolves the path.
-            Some(sub) if in_memory => {
-                let inside = join_inside(Path::new(""), &sub);
-                inside_volume =
-                    Some(inside.ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?);
-                root
-            }
-            Some(sub) => {
-                let inside = sub_path::prepare(&root, &sub).map_err(|error| {
-                    format!(
-                        "failed to prepare subPath for volumeMount \"{}\" of container \"{}\": {error}",
-                        mount.name, container.name
-                    )
-                })?;
-                if inside.as_os_str().is_empty() {
-                    root
-                } else if is_from_api(volume) {
-                    // No container writes to this volume, and directories that an update replaces must not be
-                    // recreated.
-                    root.join(inside)
-                } else {
-                    inside_volume = Some(inside);
-                    root
-                }
-            }
-        };
-        mounts.push(Mount {
-            host_path,
-            sub_path: inside_volume,
-            container_path: Path::new("/").join(&mount.mount_path),
-            read_only: mount.read_only == Some(true)
-                || is_from_api(volume)
-                || used.is_some_and(|used| used.read_only),
-            recursive: recursively_read_only(node, mount)?,
-        });
-    }
-    Ok(mounts)
-}
-
-/// `subPathExpr` with its references replaced.
-fn expanded_sub_path(
-    mount: &VolumeMount,
-    expression: &str,
-    values: &environment::Values<'_>,
-) -> Result<String, String> {
-    if let Some(name) = environment::unset(expression, values) {
-        return Err(format!("missing value for \"{name}\""));
-    }
-    environment::expand(expression, |name| values.get(name), PATH_BYTES).map_err(|bytes| {
-        format!(
-            "subPathExpr of volumeMount \"{}\" is {bytes} bytes long; a path can have at most {PATH_BYTES}",
-            mount.name
-        )
-    })
-}
-
-/// Returns true if mounts inside the volume are to be read only, too (`recursiveReadOnly`).
-fn recursively_read_only(node: &Node, mount: &VolumeMount) -> Result<bool, String> {
-    let requested = mount.recursive_read_only.as_deref();
-    if mount.read_only != Some(true) || !matches!(requested, Some("Enabled" | "IfPossible")) {
-        return Ok(false);
-    }
-    let possible = node.config.hollow || has_namespaces(&node.runtime.isolation());
-    if !possible && requested == Some("Enabled") {
-        return Err(format!(
-            "failed to resolve recursive read-only mode: volume \"{}\" requested recursive read-only mode, but it \
-             is not supported by the runtime",
-            mount.name
-        ));
-    }
-    Ok(possible)
-}
-
-/// Returns true if containers have mounts of their own, according to the runtime.
-pub(super) fn has_namespaces(isolation: &BTreeMap<String, String>) -> bool {
-    isolation.get("podium.dev/namespaces").is_some_and(|kinds| kinds != "none")
-}
-
 /// Removes the pod's directories with all its files in volumes, but never the content of a hostPath or claim.
 pub(super) async fn remove(node: &Node, pod: &SharedObject<Pod>) {
     if !node.config.hollow && !pod.uid().is_empty() {
@@ -552,74 +365,6 @@ pub(super) async fn remove_of(node: &Node, uid: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// VOL-1: the files that each hostPath type requires, and those that it creates.
-    #[test]
-    fn host_paths_are_what_they_say_vol_1() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = |name: &str| dir.path().join(name).display().to_string();
-        std::fs::write(path("file"), "").unwrap();
-        std::fs::create_dir(path("dir")).unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
-        let check = |type_: &str, name: &str| {
-            let path = if name.starts_with('/') { name.to_string() } else { path(name) };
-            host_path(&HostPathVolumeSource { path, type_: Some(type_.into()) })
-        };
-        for (type_, name, is_not) in [
-            ("", "none", None),
-            ("Directory", "dir", None),
-            ("Directory", "file", Some("a directory")),
-            ("Directory", "none", Some("a directory")),
-            ("DirectoryOrCreate", "new/deep", None),
-            ("DirectoryOrCreate", "file", Some("a directory")),
-            ("File", "file", None),
-            ("File", "dir", Some("a file")),
-            ("FileOrCreate", "fresh", None),
-            ("Socket", "socket", None),
-            ("Socket", "file", Some("a socket file")),
-            ("CharDevice", "/dev/null", None),
-            ("CharDevice", "file", Some("a character device")),
-            ("BlockDevice", "/dev/null", Some("a block device")),
-        ] {
-            let failure = check(type_, name);
-            match is_not {
-                None => assert_eq!(failure, Ok(()), "{type_} {name}"),
-                Some(what) => {
-                    let text = failure.unwrap_err();
-                    assert!(
-                        text.starts_with("hostPath type check failed: ") && text.ends_with(what),
-                        "{text}"
-                    );
-                }
-            }
-        }
-        assert!(dir.path().join("new/deep").is_dir() && dir.path().join("fresh").is_file());
-    }
-
-    /// VOL-1: a missing hostPath without a type is created as a directory for the containers that mount it.
-    #[test]
-    fn a_host_path_of_no_type_is_made_as_a_directory_vol_1() {
-        use std::os::unix::fs::MetadataExt;
-        let dir = tempfile::tempdir().unwrap();
-        let path = |name: &str| dir.path().join(name);
-        let make = |name: &str, type_: Option<&str>| {
-            let path = path(name).display().to_string();
-            make_host_directory(&HostPathVolumeSource { path, type_: type_.map(Into::into) })
-        };
-        std::fs::write(path("file"), "").unwrap();
-        std::os::unix::fs::symlink(path("nowhere"), path("dangling")).unwrap();
-        for (name, type_) in
-            [("new/deep", None), ("empty", Some("")), ("file", None), ("none", Some("Directory"))]
-        {
-            assert_eq!(make(name, type_), Ok(()), "{name}");
-        }
-        assert_eq!(path("new/deep").metadata().unwrap().mode() & 0o7777, 0o755);
-        assert!(path("empty").is_dir() && path("file").is_file() && !path("none").exists());
-        for name in ["file/below", "dangling"] {
-            let error = make(name, None).unwrap_err();
-            assert!(error.starts_with(&format!("failed to mkdir \"{}\": ", path(name).display())), "{error}");
-        }
-    }
 
     /// VOL-1, POD-16: an emptyDir has its mode and its group from the start; changes by its containers stay.
     #[test]

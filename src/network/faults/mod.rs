@@ -30,7 +30,7 @@ use api::Api;
 use api::controller_status::Subsystem;
 use extension::fault::Fault;
 use object::{Kind, SharedObject, TypedKind};
-use operators::fault::FaultTracker;
+use operators::faults::FaultTracker;
 use reconcile::{Caches, WorkLoop};
 
 use self::delay_boxes::DelayBoxes;

@@ -3,7 +3,7 @@
 use fabric::DelayCounts;
 
 use extension::fault::Fault;
-use operators::fault::FaultState;
+use operators::faults::FaultState;
 
 use super::plan::FaultDecision;
 

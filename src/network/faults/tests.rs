@@ -69,7 +69,7 @@ impl FaultFixture {
         api.create_as(namespace).unwrap();
         for definition in extension::definitions() {
             let key = Key::of(&definition.metadata);
-            api.create_as(definition).unwrap();
+            api.create_as(definition.clone()).unwrap();
             controllers::establish_definition(&api, &key).unwrap();
         }
         Self {

@@ -6,6 +6,8 @@ mod claims;
 mod disk;
 mod matching;
 
+use std::path::{Path, PathBuf};
+
 use k8s_openapi::api::core::v1::{Node, ObjectReference, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -195,6 +197,11 @@ pub fn provisions_for(class: &StorageClass, node: &Node) -> bool {
             !expressions.is_empty()
                 && expressions.iter().all(|e| label(&e.key).is_some_and(|value| e.values.contains(value)))
         })
+}
+
+/// Returns the path of a pod's volume, on a node with this `pods_dir` for its pods' directories.
+pub fn pod_volume_directory(pods_dir: &Path, uid: &str, volume: &str) -> PathBuf {
+    pods_dir.join(uid).join("volumes").join(volume)
 }
 
 #[cfg(test)]

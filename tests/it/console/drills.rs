@@ -4,14 +4,14 @@ use object_of::scenario;
 use podium::console_data::message::{Data, Message};
 use podium::console_screens::drills::DrillsMessage;
 use podium::console_screens::drills::scenario_client::DrillsData;
-use podium::object::scenario::{AllScenarioRuns, Scenario};
+use podium::extension::scenario::{AllScenarioRuns, Scenario};
 use serde_json::{Value, json};
 
 use super::test_console::{TestConsole, cluster};
 use super::{acted, shows};
 
 mod object_of {
-    use podium::object::scenario::Scenario;
+    use podium::extension::scenario::Scenario;
     use serde_json::{Value, json};
 
     /// The drill of a stuck rollout as it is played.

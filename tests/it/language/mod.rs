@@ -29,7 +29,7 @@ struct Exception {
 const EXCEPTIONS: &[Exception] = &[
     Exception { word: "nobody", file: "tests/it/fabric/mod.rs", reason: "the Unix user of this name" },
     Exception { word: "InFlightRequest", file: "src/apiserver/request_metrics.rs", reason: "Kubernetes' requests in flight" },
-    Exception { word: "asked", file: "src/object/scenario/mod.rs", reason: "the field hintsAsked of scenarios" },
+    Exception { word: "asked", file: "src/extension/scenario/mod.rs", reason: "the field hintsAsked of scenarios" },
     Exception { word: "InMemoryServer", file: "tests/it/http.rs", reason: "an adjective and a noun" },
     Exception { word: "WhoCanReport", file: "src/console_data/access/who_can.rs", reason: "the report of `who-can`" },
     Exception { word: "WhoCanResult", file: "src/console_screens/access/mod.rs", reason: "the result of `who-can`" },

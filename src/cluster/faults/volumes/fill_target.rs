@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use base::optional_file::read_optional;
+use operators::faults::FillRefusal;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxAttributes, StatxFlags, fstat, fstatvfs, open, statx};
 
 /// The reason of a failed step.
@@ -48,20 +49,9 @@ const OF_MACHINES: &[&str] = &[
     "/var/tmp",
 ];
 
-/// The reason why a volume is not filled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::faults) struct FillRefusal {
-    /// The `reason` of the condition and the event.
-    pub(in crate::faults) reason: &'static str,
-    /// The message, with the remedy.
-    pub(in crate::faults) message: String,
-}
-
-impl FillRefusal {
-    /// Returns the refusal for a failed attempt.
-    pub(super) fn failed(path: &Path, error: &io::Error) -> Self {
-        Self { reason: FAILED, message: format!("{}: {error}", path.display()) }
-    }
+/// Returns the refusal for a failed attempt.
+pub(super) fn failed(path: &Path, error: &io::Error) -> FillRefusal {
+    FillRefusal { reason: FAILED, message: format!("{}: {error}", path.display()) }
 }
 
 /// A directory with a file system that may be filled.
@@ -135,7 +125,7 @@ struct VolumeSurvey<'a> {
 
 /// Returns a volume's directory if its file system may be filled, else the reason for the refusal.
 pub(super) fn survey(path: &Path, guarded: &ProtectedPaths) -> Result<FillTarget, FillRefusal> {
-    let failed = |error: io::Error| FillRefusal::failed(path, &error);
+    let failed = |error: io::Error| failed(path, &error);
     let directory = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let directory = directory.map_err(|error| failed(error.into()))?;
     let device = fstat(&directory).map_err(|error| failed(error.into()))?.st_dev;

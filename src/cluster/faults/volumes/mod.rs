@@ -19,56 +19,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use operators::faults::{FillMode, FillRefusal, FillRequest, FillState, VolumeChanged, WriteFault};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use ballast::Ballast;
 use base::task::Tasks;
-pub(super) use fill_target::FillRefusal;
-use fill_target::{ProtectedPaths, directory, survey};
-pub(super) use gate::WriteFault;
+use fill_target::{ProtectedPaths, directory, failed, survey};
 use gate::WriteGate;
 
 /// The interval at which free space is checked again: programs delete files, volumes grow, file systems are mounted.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// The state of a volume's free space.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum FillState {
-    /// No space is free.
-    Filled,
-    /// There is free space, but writes fail as if there were none.
-    Denied {
-        /// The number of descriptors opened before, which can still write.
-        open_before: usize,
-    },
-    /// The volume is not filled, for this reason.
-    Refused(FillRefusal),
-}
-
-/// The directories to fill or gate, and the effect on them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FillRequest {
-    /// The path of the volume, or the paths of all emptyDirs on a disk.
-    pub(super) paths: Vec<PathBuf>,
-    pub(super) how: FillMode,
-}
-
-/// The effect on directories.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FillMode {
-    /// A volume is full.
-    Full,
-    /// The directories lie on a disk with this effect on writes.
-    OnDisk(WriteFault),
-}
 
 /// The affected volumes and disks, by their descriptions.
 pub(super) struct FullVolumes {
     volumes: BTreeMap<String, FilledVolume>,
     tasks: Tasks,
     guarded: Arc<ProtectedPaths>,
-    changed: Arc<dyn Fn() + Send + Sync>,
+    changed: VolumeChanged,
 }
 
 /// A volume or disk under the effect of a fault.
@@ -83,9 +51,9 @@ struct FilledVolume {
 impl FullVolumes {
     /// Starts without volumes. `changed` is called whenever the state of a volume changes; file systems that contain
     /// `data_dir` are never filled.
-    pub(super) fn new(tasks: &Tasks, data_dir: &Path, changed: impl Fn() + Send + Sync + 'static) -> Self {
+    pub(super) fn new(tasks: &Tasks, data_dir: &Path, changed: VolumeChanged) -> Self {
         let guarded = Arc::new(ProtectedPaths::of_machine(data_dir));
-        Self { volumes: BTreeMap::new(), tasks: tasks.clone(), guarded, changed: Arc::new(changed) }
+        Self { volumes: BTreeMap::new(), tasks: tasks.clone(), guarded, changed }
     }
 
     /// Replaces the set of affected volumes. Returns without waiting for any disk.
@@ -132,7 +100,7 @@ struct VolumeFiller {
     how: FillMode,
     guarded: Arc<ProtectedPaths>,
     state: Arc<Mutex<Option<FillState>>>,
-    changed: Arc<dyn Fn() + Send + Sync>,
+    changed: VolumeChanged,
 }
 
 /// The method by which a volume is filled.
@@ -199,9 +167,9 @@ fn take(path: &Path, guarded: &ProtectedPaths, ballast: Option<Ballast>) -> Resu
     let place = survey(path, guarded)?;
     let mut ballast = match ballast.filter(|ballast| ballast.is_on(place.device)) {
         Some(ballast) => ballast,
-        None => Ballast::at(&place).map_err(|error| FillRefusal::failed(path, &error))?,
+        None => Ballast::at(&place).map_err(|error| failed(path, &error))?,
     };
-    ballast.fill().map_err(|error| FillRefusal::failed(path, &error))?;
+    ballast.fill().map_err(|error| failed(path, &error))?;
     Ok(ballast)
 }
 

@@ -1,61 +1,13 @@
 //! Validation of faults, and their columns.
 
-use apimachinery::ApiError;
-use manifest::from_yaml;
-
 use super::*;
-use extension::fault::Fault;
-
-/// Returns the errors of a new object with these fields, in order of the texts.
-fn errors_of(api: &Api, text: &str) -> Vec<String> {
-    let fields = from_yaml(text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    let options = WriteOptions { dry_run: true, ..WriteOptions::default() };
-    messages(api.create(object(Fault::kind(), fields), &options))
-}
-
-fn messages<T>(outcome: Result<T, ApiError>) -> Vec<String> {
-    let Err(error) = outcome else { return Vec::new() };
-    let ApiError::Invalid { causes, .. } = error else { panic!("{error}") };
-    let mut all: Vec<String> =
-        causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
-    all.sort();
-    all
-}
-
-/// The error after one that makes rules meaningless.
-const UNCHECKED: &str = "<nil>: Invalid value: \"null\": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-
-/// Checks the errors of new objects.
-fn check(cases: &[(&str, &[&str])]) {
-    let api = api();
-    for (text, expected) in cases {
-        let mut expected = expected.to_vec();
-        expected.sort_unstable();
-        assert_eq!(errors_of(&api, text), expected, "{text}");
-    }
-}
-
-/// Checks the errors of updates: (old, new, expected).
-fn check_change(cases: &[(&str, &str, &[&str])]) {
-    for (old, new, expected) in cases {
-        let api = api();
-        let made = object(Fault::kind(), from_yaml(old).unwrap());
-        api.create(made, &WriteOptions::default()).unwrap();
-        let new = object(Fault::kind(), from_yaml(new).unwrap());
-        let changed = api.modify::<Fault>(&Key::new("", "n"), |fault| {
-            fault.spec = new.get::<Fault>().unwrap().spec.clone();
-            Ok(())
-        });
-        assert_eq!(messages(changed), *expected, "{old}");
-    }
-}
 
 #[test]
 fn faults_of_the_network_need_a_type_and_two_peers_fault_1() {
     const ONE: &str = "must specify exactly one of node, nodeSelector, pod, podSelector with or without namespaceSelector, cidr";
     let both = format!("spec.from: Forbidden: {ONE}");
     let none = format!("spec.to: Required value: {ONE}");
-    check(&[
+    check::<Fault>(&[
         (
             "spec: {type: Partition, from: {node: a}, to: {nodeSelector: {matchLabels: {a: b}}}, duration: 1h30m}",
             &[],
@@ -116,7 +68,7 @@ fn faults_of_the_network_need_a_type_and_two_peers_fault_1() {
             ],
         ),
     ]);
-    check_change(&[
+    check_change::<Fault>(&[
         (
             "spec: {type: Refuse, from: {node: a}}",
             "spec: {type: Refuse, from: {node: a}, refuse: {with: Reset}}",
@@ -132,7 +84,7 @@ fn faults_of_the_network_need_a_type_and_two_peers_fault_1() {
 
 #[test]
 fn faults_of_a_target_name_a_component_or_nodes_fault_1() {
-    check(&[
+    check::<Fault>(&[
         ("spec: {type: Crash, target: {component: kubelet, node: a}, duration: 30s}", &[]),
         ("spec: {type: Crash, target: {component: kubelet, nodeSelector: {matchLabels: {a: b}}}}", &[]),
         ("spec: {type: Crash, target: {component: scheduler}}", &[]),
@@ -287,7 +239,7 @@ fn the_selectors_of_faults_are_label_selectors_fault_1() {
     let api = api();
     let errors = |requirement: &str| {
         let selector = format!("{{matchExpressions: [{requirement}]}}");
-        errors_of(&api, &format!("spec: {{type: Partition, from: {{podSelector: {selector}}}}}"))
+        errors_of::<Fault>(&api, &format!("spec: {{type: Partition, from: {{podSelector: {selector}}}}}"))
     };
     for (requirement, expected) in [
         ("{key: a.b/c, operator: In, values: [d]}", None),
@@ -315,7 +267,8 @@ fn the_selectors_of_faults_are_label_selectors_fault_1() {
         let found = errors(requirement);
         assert!(found.len() == 1 && found[0].starts_with(&format!("{AT}.{at}")), "{found:?}");
     }
-    let labels = errors_of(&api, "spec: {type: Partition, from: {nodeSelector: {matchLabels: {a: '-'}}}}");
+    let labels =
+        errors_of::<Fault>(&api, "spec: {type: Partition, from: {nodeSelector: {matchLabels: {a: '-'}}}}");
     assert!(
         labels[0].starts_with("spec.from.nodeSelector.matchLabels[a]: Invalid value: \"-\""),
         "{labels:?}"

@@ -1,6 +1,7 @@
 //! Podium's own kinds as users see them: messages, columns, and objects of earlier versions.
 
 mod faults;
+mod scenarios;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,12 +14,14 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::bootstrap::bootstrap;
 use crate::client::in_process;
-use api::{ApiConfig, DeleteOptions, WriteOptions};
+use api::{ApiConfig, DeleteOptions, Part, WriteOptions};
 use apiserver::{Credentials, Server, ServerConfig};
 use base::clock::Clock;
 use extension::cluster_snapshot::{ClusterRestore, ClusterSnapshot, RestorePhase};
 use extension::fault::Fault;
 use extension::node_fence::{FencePhase, NodeFence, NodeFenceSpec};
+use extension::scenario::{Scenario, ScenarioPhase};
+use manifest::from_yaml;
 use object::{Kind, Object, TypedKind};
 use store::Store;
 
@@ -37,6 +40,48 @@ fn object(kind: Kind, mut fields: Value) -> Object {
 
 fn fence(spec: &Value) -> Object {
     object(NodeFence::kind(), json!({"spec": spec}))
+}
+
+/// Returns the errors of a new object with these fields, in order of the texts.
+fn errors_of<T: TypedKind>(api: &Api, text: &str) -> Vec<String> {
+    let fields = from_yaml(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let options = WriteOptions { dry_run: true, ..WriteOptions::default() };
+    messages(api.create(object(T::kind(), fields), &options))
+}
+
+fn messages<T>(outcome: Result<T, ApiError>) -> Vec<String> {
+    let Err(error) = outcome else { return Vec::new() };
+    let ApiError::Invalid { causes, .. } = error else { panic!("{error}") };
+    let mut all: Vec<String> =
+        causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+    all.sort();
+    all
+}
+
+/// The error after one that makes rules meaningless.
+const UNCHECKED: &str = "<nil>: Invalid value: \"null\": some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+
+/// Checks the errors of new objects.
+fn check<T: TypedKind>(cases: &[(&str, &[&str])]) {
+    let api = api();
+    for (text, expected) in cases {
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(errors_of::<T>(&api, text), expected, "{text}");
+    }
+}
+
+/// Checks the errors of updates: (old, new, expected).
+fn check_change<T: TypedKind>(cases: &[(&str, &str, &[&str])]) {
+    for (old, new, expected) in cases {
+        let api = api();
+        let made = api.create(object(T::kind(), from_yaml(old).unwrap()), &WriteOptions::default()).unwrap();
+        let mut new = from_yaml(new).unwrap();
+        new["metadata"] = json!({"name": "n", "resourceVersion": made.meta().resource_version});
+        new["apiVersion"] = json!("podium.dev/v1alpha1");
+        let changed = Object::from_value(T::kind(), new).unwrap();
+        assert_eq!(messages(api.update(&changed, Part::Main, &WriteOptions::default())), *expected, "{old}");
+    }
 }
 
 #[test]
@@ -134,7 +179,46 @@ fn a_second_start_changes_no_definition_of_ours_api_14() {
     assert_eq!(definition.spec.versions[0].additional_printer_columns.as_ref().map(Vec::len), Some(4));
 }
 
-/// Returns the cells of the only object of a kind as kubectl prints them.
+/// A user has objects stored in a version of their own. It stays, so that these objects stay readable.
+#[test]
+fn a_definition_with_a_moved_storage_version_is_reverted_api_14() {
+    let api = api();
+    let key = Key::new("", "nodefences.podium.dev");
+    let versions = || {
+        let definition = api.get_as::<CustomResourceDefinition>(&key).unwrap();
+        let versions = definition.spec.versions.iter();
+        versions
+            .map(|version| format!("{} {} {}", version.name, version.served, version.storage))
+            .collect::<Vec<_>>()
+    };
+    api.modify::<CustomResourceDefinition>(&key, |definition| {
+        let mut moved = definition.spec.versions[0].clone();
+        moved.name = "v2".into();
+        definition.spec.versions[0].storage = false;
+        definition.spec.versions.push(moved);
+        Ok(())
+    })
+    .unwrap();
+    controllers::establish_definition(&api, &key).unwrap();
+    assert_eq!(versions(), ["v1alpha1 true false", "v2 true true"]);
+    api.create(fence(&json!({"reason": "it hangs"})), &WriteOptions::default()).unwrap();
+    apply(&api).unwrap();
+    assert_eq!(versions(), ["v1alpha1 true true", "v2 false false"]);
+    let before = api.revision();
+    apply(&api).unwrap();
+    assert_eq!(api.revision(), before);
+    assert_eq!(api.get_as::<NodeFence>(&Key::new("", "n")).unwrap().spec.reason.as_deref(), Some("it hangs"));
+    api.modify_status::<CustomResourceDefinition>(&key, |definition| {
+        definition.status.get_or_insert_default().stored_versions = Some(vec!["v1alpha1".into()]);
+        Ok(())
+    })
+    .unwrap();
+    apply(&api).unwrap();
+    assert_eq!(versions(), ["v1alpha1 true true"]);
+}
+
+/// Returns the cells of the only object of a kind as kubectl prints them: nothing for null, which the server sends where
+/// a column's path finds nothing.
 async fn cells(client: &kube::Client, plural: &str) -> String {
     let request = Request::get(format!("/apis/podium.dev/v1alpha1/{plural}"))
         .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
@@ -161,7 +245,9 @@ async fn every_kind_of_ours_has_a_cell_a_column_api_6() {
             "lastTransitionTime": "2026-11-21T00:00:00Z"}])
     };
     let (snapshot, restore) = (ClusterSnapshot::kind(), ClusterRestore::kind());
-    let (fault, node) = (Fault::kind(), NodeFence::kind());
+    let (fault, node, scenario) = (Fault::kind(), NodeFence::kind(), Scenario::kind());
+    let check = json!({"name": "c", "kind": "Repair", "object": {"apiVersion": "v1", "kind": "Pod"}, "holds": "true"});
+    let played = json!({"title": "t", "check": [check]});
     for (kind, spec, status, expected) in [
         (snapshot, json!({}), None, "n|Unknown||||30m|"),
         (
@@ -196,6 +282,13 @@ async fn every_kind_of_ours_has_a_cell_a_column_api_6() {
             json!({"reason": "it hangs"}),
             Some(json!({"phase": "Fenced", "conditions": condition("Fenced")})),
             "n|Fenced|it hangs|30m|m",
+        ),
+        (scenario, played.clone(), None, "n|t|Pending||30m|"),
+        (
+            scenario,
+            played,
+            Some(json!({"phase": "Passed", "score": 90, "message": "m"})),
+            "n|t|Passed|90|30m|m",
         ),
     ] {
         let plural = kind.info().plural;
@@ -258,6 +351,14 @@ fn objects_from_before_the_definitions_are_served_safe_8() {
                     "observedGeneration": 1, "startedAt": "2026-11-21T00:00:00Z", "meets": "node a",
                     "conditions": condition("Active")}}),
             ),
+            (
+                Scenario::kind(),
+                json!({"spec": {"title": "t", "setup": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}],
+                    "steps": [{"at": "1s", "fault": {"name": "f", "spec": {"type": "Crash"}}}],
+                    "check": [{"name": "c", "kind": "Repair", "object": {"apiVersion": "v1", "kind": "Pod"},
+                        "with": {"other": {"apiVersion": "v1", "kind": "Node"}}, "holds": "true"}]},
+                    "status": {"phase": "Running", "setupDone": 1, "stepsDone": 1, "hintsShown": 0, "cleaned": false}}),
+            ),
         ] {
             store.create(object(kind, fields)).unwrap();
         }
@@ -275,6 +376,13 @@ fn objects_from_before_the_definitions_are_served_safe_8() {
     assert_eq!(api.get_as::<ClusterRestore>(&key).unwrap().phase(), RestorePhase::Completed);
     let fault = api.get_as::<Fault>(&key).unwrap();
     assert_eq!((fault.first_side_text().as_str(), fault.spec.direction.as_deref()), ("node/a", Some("Both")));
+    let scenario = api.get_as::<Scenario>(&key).unwrap();
+    assert_eq!((scenario.phase(), scenario.spec.setup.len()), (ScenarioPhase::Running, 1));
+    let changed = api.modify::<Scenario>(&key, |scenario| {
+        scenario.spec.hints_requested = Some(0);
+        Ok(())
+    });
+    assert_eq!(changed.unwrap().spec.steps, scenario.spec.steps);
     let changed = api.modify::<NodeFence>(&key, |fence| {
         fence.metadata.labels = Some([("a".into(), "b".into())].into());
         Ok(())

@@ -124,12 +124,7 @@ mod tests {
     }
 
     fn change(kind: ChangeKind, revision: u64, previous: Option<u64>) -> Change {
-        Change {
-            revision: Revision(revision),
-            kind,
-            object: version(revision),
-            previous: previous.map(version),
-        }
+        Change::new(Revision(revision), kind, version(revision), previous.map(version))
     }
 
     /// FAULT-3, API-4.

@@ -250,12 +250,7 @@ mod tests {
     ) -> Vec<String> {
         value["metadata"]["resourceVersion"] = json!(revision.to_string());
         let object = Arc::new(Object::new(serde_json::from_value::<T>(value).unwrap()));
-        let change = Change {
-            revision: object::Revision(revision),
-            kind: ChangeKind::Added,
-            object: object.clone(),
-            previous: None,
-        };
+        let change = Change::new(object::Revision(revision), ChangeKind::Added, object.clone(), None);
         assert_eq!(history.changed(&change), None);
         rollouts.changed(&object, history)
     }

@@ -338,7 +338,7 @@ mod tests {
     }
 
     fn change(kind: ChangeKind, object: &Arc<Object>, previous: Option<&Arc<Object>>) -> Change {
-        Change { revision: object.revision(), kind, object: object.clone(), previous: previous.cloned() }
+        Change::new(object.revision(), kind, object.clone(), previous.cloned())
     }
 
     /// FAULT-3, API-4: the pod begins to run on the node, and then finishes.

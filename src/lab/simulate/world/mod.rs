@@ -36,6 +36,7 @@ use object::Revision;
 use object::config::Seconds;
 use object::low_ports::LowPorts;
 use object::well_known::label;
+use operators::definitions;
 use operators::fencing::{self, FenceError, NodeRunState};
 use reconcile::Caches;
 use scheduler::{Scheduler, SchedulerConfig};
@@ -181,6 +182,7 @@ impl World {
             _scheduler: scheduler,
         });
         let runner = Runner::new(self.me.clone(), Arc::downgrade(&plane));
+        definitions::start(&plane.api, &plane.caches, &plane.tasks);
         fencing::start(&plane.api, &plane.caches, &plane.tasks, &runner);
         *self.plane.lock() = Some(plane.clone());
         self.changes.send_modify(|changes| *changes += 1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use podium::api::{DeleteOptions, WriteOptions};
 use podium::extension::fault::Fault;
-use podium::object::scenario::{
+use podium::extension::scenario::{
     AllScenarioRuns, CREATED_BY, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun,
     ScenarioStatus,
 };
@@ -16,8 +16,11 @@ use podium::testing::{Cluster, Failure, Requests};
 use serde_json::{Value, json};
 
 fn begin(cluster: &Cluster, name: &str, spec: &Value) {
-    let object =
-        Object::from_value(Kind::Scenario, json!({"metadata": {"name": name}, "spec": spec})).unwrap();
+    let object = Object::from_value(
+        Scenario::kind(),
+        json!({"apiVersion": "podium.dev/v1alpha1", "metadata": {"name": name}, "spec": spec}),
+    )
+    .unwrap();
     cluster.api().create(object, &WriteOptions::default()).unwrap();
 }
 
@@ -30,7 +33,7 @@ fn status(cluster: &Cluster, name: &str) -> ScenarioStatus {
 }
 
 fn end(cluster: &Cluster, name: &str) {
-    cluster.api().delete(Kind::Scenario, &Key::new("", name), &DeleteOptions::default()).unwrap();
+    cluster.api().delete(Scenario::kind(), &Key::new("", name), &DeleteOptions::default()).unwrap();
 }
 
 async fn pass_seconds(cluster: &Cluster, seconds: u64) {
@@ -99,7 +102,7 @@ async fn a_scenario_is_played_from_its_setup_to_its_score_fault_2() {
     }
     end(&cluster, "s");
     pass_seconds(&cluster, 2).await;
-    assert_eq!(cluster.api().count(Kind::Scenario), 0);
+    assert_eq!(cluster.api().count(Scenario::kind()), 0);
 }
 
 fn runs(cluster: &Cluster) -> AllScenarioRuns {
@@ -132,7 +135,7 @@ async fn the_best_of_several_runs_is_saved_after_their_objects_are_deleted_fault
         uids.push(scenario(&cluster, "s").uid().to_owned());
         end(&cluster, "s");
         pass_seconds(&cluster, 2).await;
-        assert_eq!(cluster.api().count(Kind::Scenario), 0);
+        assert_eq!(cluster.api().count(Scenario::kind()), 0);
     }
     let all = runs(&cluster);
     let runs = all.of("s").unwrap();
@@ -231,7 +234,7 @@ async fn writes_that_fail_are_tried_again_and_wrong_ones_end_it_fault_2() {
     end(&cluster, "s");
     pass_seconds(&cluster, 3).await;
     assert!(
-        (cluster.api().count(Kind::Scenario), exists(&cluster, "m")) == (0, false),
+        (cluster.api().count(Scenario::kind()), exists(&cluster, "m")) == (0, false),
         "it ends cleanly in the middle"
     );
 

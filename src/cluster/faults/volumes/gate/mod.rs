@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use operators::faults::WriteFault;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::fstat;
 use rustix::io::{Errno, read, write};
@@ -30,17 +31,6 @@ use tokio::time::Instant;
 use call::change;
 use fanotify::Event;
 use tree::Writer;
-
-/// The effect on writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::faults) enum WriteFault {
-    /// Calls that make a file longer fail as on a full disk; existing content may be overwritten and shortened.
-    Full,
-    /// Every change of a file fails as on a defective disk.
-    Failing,
-    /// Delays every change of a file.
-    Slow(Duration),
-}
 
 /// A gate, which exists until it is dropped.
 #[derive(Debug)]

@@ -15,8 +15,8 @@ use super::objects::{is_created_by, key_of, kind_of, objects, value_with, variab
 use super::observe::fault_name;
 use api::{Api, ApiError, DeleteOptions};
 use extension::fault::Fault;
+use extension::scenario::{CREATED_BY, SCENARIO_MANAGER, Scenario, ScenarioObject, ScenarioStep};
 use object::names::path_segment;
-use object::scenario::{CREATED_BY, SCENARIO_MANAGER, Scenario, ScenarioObject, ScenarioStep};
 use object::{Key, Kind, Object, TypedKind};
 use reconcile::ignore_gone;
 

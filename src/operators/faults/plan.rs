@@ -7,15 +7,14 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 
-use super::volumes::{FillMode, FillRequest, WriteFault};
-use crate::actors::{ActorFaults, SCHEDULER_ACTOR};
-use crate::nodes::NodeFaults;
+use super::effects::{
+    ActorFaults, FillMode, FillRequest, NodeFaults, PullFault, SCHEDULER_ACTOR, StoreFault, WriteFault,
+};
 use extension::fault::{Component, Fault, FaultDisk, FaultTarget};
-use kubelet::{NodeDiskFault, PullFault};
 use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name};
 use object::selector::Selector;
-use object::storage::{claim_phase, claim_ref, claim_uid, directory_of, volume_name};
+use object::storage::{claim_phase, claim_ref, claim_uid, directory_of, pod_volume_directory, volume_name};
 use object::{Key, SharedObject};
 
 /// The maximum number of faults, other than network faults, in force at once.
@@ -66,7 +65,7 @@ pub(super) enum Effect {
     Pause(TargetComponents),
     PowerOff(BTreeSet<String>),
     /// The disks of nodes.
-    Disk(BTreeSet<String>, NodeDiskFault),
+    Disk(BTreeSet<String>, WriteFault),
     /// The disk of the store.
     StoreDisk(StoreFault),
     /// The components, and the offset of their clocks in milliseconds.
@@ -82,10 +81,13 @@ pub(super) enum Effect {
 
 /// A pod with containers to kill.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Victim {
-    pub(super) pod: Key,
-    pub(super) uid: String,
-    pub(super) node: String,
+pub struct Victim {
+    /// The key of the pod.
+    pub pod: Key,
+    /// The uid of the pod.
+    pub uid: String,
+    /// The name of its node.
+    pub node: String,
 }
 
 /// The components that a fault affects.
@@ -99,24 +101,13 @@ pub(super) enum TargetComponents {
     Store,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum StoreFault {
-    /// No fault.
-    #[default]
-    None,
-    /// Writes block until the fault ends.
-    Hangs,
-    /// Delays writes.
-    Slow(Duration),
-    /// Refuses writes, for this reason.
-    Refuses(&'static str),
-}
-
 /// The effects of all faults in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ActiveFaults {
-    pub(crate) actors: ActorFaults,
-    pub(crate) nodes: NodeFaults,
+pub struct ActiveFaults {
+    /// The faults of controllers and of the scheduler.
+    pub actors: ActorFaults,
+    /// The faults of nodes.
+    pub nodes: NodeFaults,
     pub(super) store: StoreFault,
     pub(super) webhooks: BTreeSet<String>,
     /// The volumes to fill: their descriptions and paths.
@@ -190,11 +181,11 @@ impl ActiveFaults {
 }
 
 /// Returns the worse of two faults of a disk.
-fn worse(one: NodeDiskFault, other: NodeDiskFault) -> NodeDiskFault {
-    let rank = |fault: NodeDiskFault| match fault {
-        NodeDiskFault::Slow(delay) => (0, delay),
-        NodeDiskFault::Failing => (1, Duration::ZERO),
-        NodeDiskFault::Full => (2, Duration::ZERO),
+fn worse(one: WriteFault, other: WriteFault) -> WriteFault {
+    let rank = |fault: WriteFault| match fault {
+        WriteFault::Slow(delay) => (0, delay),
+        WriteFault::Failing => (1, Duration::ZERO),
+        WriteFault::Full => (2, Duration::ZERO),
     };
     if rank(other) > rank(one) { other } else { one }
 }
@@ -339,9 +330,9 @@ impl ClusterState {
 
     fn of_disks(&self, target: &FaultTarget, disk: &FaultDisk) -> FaultDecision {
         let fault = match disk.failure.as_str() {
-            "Full" => NodeDiskFault::Full,
-            "Slow" => NodeDiskFault::Slow(disk.delay()),
-            _ => NodeDiskFault::Failing,
+            "Full" => WriteFault::Full,
+            "Slow" => WriteFault::Slow(disk.delay()),
+            _ => WriteFault::Failing,
         };
         self.of_nodes(target, |nodes| Effect::Disk(nodes, fault))
     }
@@ -467,13 +458,8 @@ impl ClusterState {
             .map(|(of, path)| (of.clone(), FillRequest { paths: vec![path.clone()], how: FillMode::Full }));
         let mut by_node: BTreeMap<&str, FillRequest> = BTreeMap::new();
         for node in self.nodes.iter().filter(|node| has_files(node)) {
-            let how = match in_force.nodes.disks.get(node.name()) {
-                Some(NodeDiskFault::Full) => WriteFault::Full,
-                Some(NodeDiskFault::Failing) => WriteFault::Failing,
-                Some(NodeDiskFault::Slow(delay)) => WriteFault::Slow(*delay),
-                None => continue,
-            };
-            by_node.insert(node.name(), FillRequest { paths: Vec::new(), how: FillMode::OnDisk(how) });
+            let Some(fault) = in_force.nodes.disks.get(node.name()) else { continue };
+            by_node.insert(node.name(), FillRequest { paths: Vec::new(), how: FillMode::OnDisk(*fault) });
         }
         if !by_node.is_empty() {
             for pod in self.pods.iter().filter(|pod| !is_terminal(pod)) {
@@ -516,7 +502,7 @@ fn fills(of: String, path: PathBuf) -> FaultDecision {
 
 /// The path of an emptyDir on a node's disk.
 fn empty_dir_at(nodes_dir: &Path, node: &str, uid: &str, volume: &str) -> PathBuf {
-    kubelet::volumes::directory(&nodes_dir.join(node).join("pods"), uid, volume)
+    pod_volume_directory(&nodes_dir.join(node).join("pods"), uid, volume)
 }
 
 fn effect(fault: &Fault, parts: TargetComponents) -> Effect {

@@ -27,11 +27,11 @@ use actions::{ActionError, ActionExecutor};
 use api::controller_status::Subsystem;
 use api::{Api, ApiError};
 use base::task::Tasks;
-use object::owner::is_terminating;
-use object::scenario::{
+use extension::scenario::{
     READY_LIMIT, SCENARIO_FINALIZER, Scenario, ScenarioPhase, ScenarioRun, ScenarioStatus,
 };
-use object::{Kind, SharedObject};
+use object::owner::is_terminating;
+use object::{SharedObject, TypedKind};
 use observe::Expressions;
 use progress::{NextAction, ScenarioObservation};
 use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found, preconditions};
@@ -45,16 +45,10 @@ const MAX_CONCURRENT: usize = 4;
 const MAX_ACTIONS: usize = 256;
 
 /// Plays scenarios until `tasks` end. Results are recorded in the cluster, and in `runs_file` if there is one.
-pub(super) fn start(
-    api: &Api,
-    caches: &Caches,
-    tasks: &Tasks,
-    client: kube::Client,
-    runs_file: Option<PathBuf>,
-) {
+pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, client: kube::Client, runs_file: Option<PathBuf>) {
     let changed = Arc::new(Notify::new());
     let notified = changed.clone();
-    caches.on_any_change(Kind::Scenario, move |_| notified.notify_one());
+    caches.on_any_change(Scenario::kind(), move |_| notified.notify_one());
     let api = api.acting_as("podium-scenarios");
     let recorder = Recorder::new(&api, "podium-scenarios");
     let runs = Runs::new(&api, runs_file);
@@ -171,7 +165,7 @@ impl ScenarioController {
             status.filter(|status| status.detected_at.is_none() && status.phase == ScenarioPhase::Running);
         let since = since.and_then(|status| status.troubled_at.as_ref());
         let action = since.and_then(|since| observe::first_action(&self.api, scenario, uid, since.0));
-        ScenarioObservation { checks, action }
+        ScenarioObservation { checks, action, invalid_expression: expressions.error() }
     }
 
     fn expressions_of(&self, scenario: &Scenario, uid: &str) -> Arc<Expressions> {

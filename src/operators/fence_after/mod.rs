@@ -10,8 +10,8 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::context::Context;
 use api::{Api, Change, ChangeKind};
+use base::task::Tasks;
 use extension::node_fence::{FENCE_AFTER, NodeFence, NodeFenceSpec};
 use object::SharedObject;
 use object::node::is_ready;
@@ -20,26 +20,27 @@ use object::pod::{is_terminal, node_name};
 use object::time::go_duration;
 use object::{Key, Kind};
 use plan::FenceDecision;
-use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, controller_key};
+use reconcile::{Cache, Caches, Controller, ReconcileError, Reconciler, Recorder, WorkQueue, controller_key};
 
 /// The interval of further checks while no other node is Ready.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-pub(super) fn start(context: &Context) {
-    context
-        .controller(|queue| FenceAfter {
-            api: context.api.clone(),
-            nodes: context.caches.of(),
-            pods: context.caches.of(),
-            sets: context.caches.of(),
-            recorder: Recorder::new(&context.api, "node-fence-controller"),
-            queue,
-        })
+/// Starts the controller with this name; it ends with `tasks`.
+pub fn start(name: &'static str, api: &Api, caches: &Caches, tasks: &Tasks) {
+    let new = |queue| FenceAfter {
+        api: api.clone(),
+        nodes: caches.of(),
+        pods: caches.of(),
+        sets: caches.of(),
+        recorder: Recorder::new(api, name),
+        queue,
+    };
+    Controller::new(name, caches, new)
         .keys_are(|name| Some((Kind::Node, Key::new("", name.as_str()))))
         .watches::<Node, _>(FenceAfter::node_changed)
         .watches::<StatefulSet, _>(FenceAfter::set_changed)
         .watches::<Pod, _>(FenceAfter::pod_changed)
-        .run(&context.tasks);
+        .run(tasks);
 }
 
 /// The queue holds nodes by name.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use object::scenario::{ScenarioPoints, ScenarioSpec, ScenarioStatus};
+use extension::scenario::{ScenarioPoints, ScenarioSpec, ScenarioStatus};
 use object::time::go_duration;
 
 /// The points for repairing the trouble at all.

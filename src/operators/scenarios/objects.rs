@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use api::Api;
-use object::scenario::{CREATED_BY, Scenario, ScenarioObject};
+use extension::scenario::{CREATED_BY, Scenario, ScenarioObject};
 use object::selector::Selector;
 use object::{Key, Kind, Object, split_api_version};
 

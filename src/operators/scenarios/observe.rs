@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use extension::fault::Fault;
 use extension::node_fence::NodeFence;
-use object::scenario::{Scenario, ScenarioCheck, ScenarioObject, ScenarioSpec};
+use extension::scenario::{Scenario, ScenarioCheck, ScenarioObject, ScenarioSpec};
 use object::{Key, Kind, Object, TypedKind};
 
 /// Field managers of the control plane; names that begin with `podium-` belong to it, too.
@@ -46,10 +46,24 @@ impl Expressions {
         Self { ready: compile(&spec.ready), check: compile(&spec.check), variables: variables.collect() }
     }
 
+    /// Returns the first error, with the field of its expression.
+    pub(super) fn error(&self) -> Option<String> {
+        let lists = [
+            ("ready", "holds", &self.ready),
+            ("check", "holds", &self.check),
+            ("variables", "value", &self.variables),
+        ];
+        lists.into_iter().find_map(|(list, field, expressions)| {
+            let mut errors = expressions.iter().map(|expression| expression.as_ref().err()).enumerate();
+            let (index, error) = errors.find_map(|(index, error)| Some((index, error?)))?;
+            Some(format!("spec.{list}[{index}].{field}: {error}"))
+        })
+    }
+
     /// The expressions of the checks that count in the current phase.
     fn of_phase(&self, scenario: &Scenario) -> &[Result<Expression, String>] {
         match scenario.phase() {
-            object::scenario::ScenarioPhase::Preparing => &self.ready,
+            extension::scenario::ScenarioPhase::Preparing => &self.ready,
             _ => &self.check,
         }
     }
@@ -218,4 +232,33 @@ fn missing_object(api: &Api, scenario: &Scenario, uid: &str) -> Option<String> {
 /// The name of the object of a fault of a scenario.
 pub(super) fn fault_name(scenario: &Scenario, fault: &str) -> String {
     format!("{}-{fault}", scenario.metadata.name.as_deref().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_expression_that_cannot_be_read_is_reported_with_its_field_fault_2() {
+        let check =
+            |holds: &str| json!({"name": "c", "object": {"apiVersion": "v1", "kind": "Pod"}, "holds": holds});
+        for (holds, value, expected) in [
+            ("objec.x", "'a'", Some(("spec.check[1].holds: ", "undeclared reference to 'objec'"))),
+            ("object.", "'a'", Some(("spec.check[1].holds: ", "compilation failed"))),
+            ("'a'", "'a'", Some(("spec.check[1].holds: ", "must evaluate to a bool"))),
+            ("true", "1", Some(("spec.variables[0].value: ", "must evaluate to a string"))),
+            ("object != null", "object.metadata.name", None),
+        ] {
+            let spec = json!({"title": "t", "check": [check("true"), check(holds)],
+                "variables": [{"name": "v", "object": {"apiVersion": "v1", "kind": "Pod"}, "value": value}]});
+            let error = Expressions::of(&serde_json::from_value(spec).unwrap()).error();
+            match (expected, &error) {
+                (None, None) => {}
+                (Some((field, why)), Some(error)) if error.starts_with(field) && error.contains(why) => {}
+                _ => panic!("{holds} {value}: {error:?}"),
+            }
+        }
+    }
 }

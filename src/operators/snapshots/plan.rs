@@ -21,7 +21,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use object::owner::{controller_of, is_terminating};
 use object::pod::{is_mirror, is_terminal};
 use object::storage::{DISK_DRIVER, DISK_PATH};
-use object::well_known::label;
+use object::well_known::{annotation, label};
 use object::{Key, Kind, Object};
 
 /// The control plane's own objects, which each start writes.
@@ -207,11 +207,8 @@ fn come_back(
 fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
     let before = then.get::<Node>()?;
     let Some(current) = current else {
-        let is_requested = before
-            .metadata
-            .annotations
-            .as_ref()
-            .is_some_and(|all| all.contains_key(crate::nodes::NODE_ANNOTATION));
+        let is_requested =
+            before.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(annotation::PODIUM_NODE));
         let mut object = then.clone();
         object.clear_status();
         object.get_mut::<Node>()?.spec.get_or_insert_default().pod_cidr = None;

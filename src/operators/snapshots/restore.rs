@@ -19,17 +19,15 @@ use ipnet::IpNet;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kubelet::volumes::user_of;
 use object::conditions::{self, ConditionStatus};
 use object::pod::is_mirror;
 use object::{Key, Kind, Object, SharedObject, TypedKind};
 use reconcile::ignore_not_found;
-use store::archive::Archive;
 
 use super::plan::{Plan, RestoreMapping, plan};
 use super::{
-    DISK, OF_NOTHING, SnapshotContext, SnapshotController, SnapshotFailure, SnapshotMetadata, blocking,
-    is_ready, set_condition,
+    DISK, OF_NOTHING, SavedState, SnapshotController, SnapshotFailure, SnapshotHooks, SnapshotMetadata,
+    blocking, is_ready, set_condition,
 };
 
 /// The time that nodes get to report the ends of pods, beyond the grace periods.
@@ -41,7 +39,7 @@ const MAX_MESSAGE: usize = 32 * 1024 - 4;
 /// Timeout for the caches to show the restored state.
 const CACHES: Duration = Duration::from_secs(30);
 
-impl SnapshotController {
+impl<H: SnapshotHooks> SnapshotController<H> {
     /// Executes or continues a restore; returns true if it cannot begin yet and must be retried.
     pub(super) async fn restore(&self, restore: &SharedObject<ClusterRestore>) -> bool {
         let mut again = false;
@@ -59,23 +57,20 @@ impl SnapshotController {
             }
             Err(trouble) => self.fail(restore, trouble),
         }
-        self.means.actors.restart_all().await;
+        self.hooks.start_control_loops().await;
         again
     }
 
     /// Reads the snapshot, and takes a snapshot of the current state.
-    async fn prepare(
-        &self,
-        restore: &SharedObject<ClusterRestore>,
-    ) -> Result<Archive<SnapshotMetadata>, SnapshotFailure> {
+    async fn prepare(&self, restore: &SharedObject<ClusterRestore>) -> Result<SavedState, SnapshotFailure> {
         let name = restore.spec.snapshot.clone();
         let missing = || SnapshotFailure::Final("NoSuchSnapshot", format!("no ready snapshot {name:?}"));
         let snapshot = self.api.get_as::<ClusterSnapshot>(&Key::new("", name.as_str()));
         if !snapshot.is_ok_and(|snapshot| is_ready(&snapshot)) {
             return Err(missing());
         }
-        let (files, of) = (self.files.clone(), name.clone());
-        let archive = blocking(move || files.read(&of)).await??;
+        let (hooks, of) = (self.hooks.clone(), name.clone());
+        let archive = blocking(move || hooks.read(&of)).await??;
         let is_first = restore.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(OF_NOTHING));
         if restore.phase() == RestorePhase::Pending {
             let before = if is_first { None } else { Some(self.take_before(restore).await?) };
@@ -122,9 +117,9 @@ impl SnapshotController {
     async fn execute(
         &self,
         restore: &SharedObject<ClusterRestore>,
-        archive: Archive<SnapshotMetadata>,
+        archive: SavedState,
     ) -> Result<(), SnapshotFailure> {
-        self.means.actors.pause().await;
+        self.hooks.stop_control_loops().await;
         self.end_pods(restore.spec.grace_period_seconds).await?;
         let mut notes = Vec::new();
         if restore.spec.claims == Some(true) {
@@ -176,11 +171,11 @@ impl SnapshotController {
         notes: &mut Vec<String>,
     ) -> Result<(), SnapshotFailure> {
         let used = self.wait_for_users(&about.claims).await?;
-        let (files, name, claims) = (self.files.clone(), name.to_owned(), about.claims.clone());
+        let (hooks, name, claims) = (self.hooks.clone(), name.to_owned(), about.claims.clone());
         let in_use = used.clone();
         let restored = blocking(move || {
             let mut free = claims.iter().filter(|volume| !in_use.contains(*volume));
-            free.try_for_each(|volume| files.restore_claim(&name, volume))
+            free.try_for_each(|volume| hooks.restore_volume(&name, volume))
         });
         restored.await??;
         if !used.is_empty() {
@@ -196,12 +191,9 @@ impl SnapshotController {
         let deadline = base::clock::saturating_after(self.api.clock().steady(), BEYOND_GRACE);
         let mut left: BTreeSet<String> = volumes.iter().cloned().collect();
         loop {
-            let (files, nodes) = (self.files.clone(), self.means.data_dir.join("nodes"));
+            let hooks = self.hooks.clone();
             let look = move || {
-                let is_used = |volume: &String| {
-                    files.volume(volume).is_some_and(|path| user_of(&nodes, &path).is_some())
-                };
-                left.retain(is_used);
+                left.retain(|volume| hooks.is_volume_used(volume));
                 left
             };
             left = blocking(look).await?;
@@ -216,11 +208,11 @@ impl SnapshotController {
     async fn write_state(
         &self,
         restore: &SharedObject<ClusterRestore>,
-        archive: Archive<SnapshotMetadata>,
+        archive: SavedState,
         notes: Vec<String>,
     ) -> Result<Vec<Change>, SnapshotFailure> {
-        let (api, means, of) = (self.api.clone(), self.means.clone(), restore.clone());
-        let changes = blocking(move || rewrite(&api, &means, &of, archive, notes)).await??;
+        let (api, hooks, of) = (self.api.clone(), self.hooks.clone(), restore.clone());
+        let changes = blocking(move || rewrite(&api, &*hooks, &of, archive, notes)).await??;
         let Some(changes) = changes else {
             return Err(SnapshotFailure::Final("Deleted", "the restore was deleted".to_owned()));
         };
@@ -307,20 +299,20 @@ impl SnapshotController {
 /// Writes the snapshot's state, all of it at once; none if the restore was deleted.
 fn rewrite(
     api: &Api,
-    means: &SnapshotContext,
+    hooks: &impl SnapshotHooks,
     restore: &SharedObject<ClusterRestore>,
-    archive: Archive<SnapshotMetadata>,
+    archive: SavedState,
     notes: Vec<String>,
 ) -> Result<Option<Vec<Change>>, ApiError> {
     let then = &archive.about;
     let ranges: Vec<(IpNet, IpNet)> = (then.services.iter())
         .filter_map(|then| {
             let is_v4 = |net: &IpNet| matches!(net, IpNet::V4(_));
-            means.services.iter().find(|now| is_v4(now) == is_v4(then)).map(|now| (*then, *now))
+            hooks.services().iter().find(|now| is_v4(now) == is_v4(then)).map(|now| (*then, *now))
         })
         .collect();
     let places =
-        RestoreMapping { services: ranges, data_dir: (then.data_dir.clone(), means.data_dir.clone()) };
+        RestoreMapping { services: ranges, data_dir: (then.data_dir.clone(), hooks.data_dir().to_owned()) };
     let moment = api.clock().time();
     let mut is_there = false;
     let changes = api.rewrite(ClusterRestore::kind(), |now| {

@@ -16,8 +16,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use api::{Api, ApiError};
+use extension::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, ScenarioRun};
 use object::Key;
-use object::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, ScenarioRun};
 
 /// The maximum size of the file, in bytes; a larger one is not ours.
 const LONGEST_FILE: u64 = 4 << 20;

@@ -62,14 +62,14 @@ fn a_restore_brings_back_old_objects_and_removes_newer_ones_safe_8() {
 
 #[test]
 fn a_restore_leaves_objects_of_this_machine_alone_safe_8() {
-    let kinds = [Kind::Event, Kind::Lease, Kind::CSINode, Kind::Scenario];
+    let kinds = [Kind::Event, Kind::Lease, Kind::CSINode];
     for kind in kinds.into_iter().chain(extension::kinds()) {
         let one = |uid| named(kind, uid, &json!({}));
         assert_eq!(written(vec![one("1")], vec![]), [""; 0], "{kind}");
         assert_eq!(written(vec![one("1")], vec![one("2")]), [""; 0], "{kind}");
         assert_eq!(written(vec![], vec![one("2")]), [""; 0], "{kind}");
     }
-    let definitions = || extension::definitions().into_iter().map(Object::new).collect();
+    let definitions = || extension::definitions().iter().cloned().map(Object::new).collect();
     assert_eq!(written(definitions(), vec![]), [""; 0], "a snapshot of an older version has none");
     assert_eq!(written(vec![], definitions()), [""; 0]);
     let api = |ip: &str| {
@@ -239,6 +239,6 @@ fn nodes_are_of_this_machine_and_have_the_marks_of_then_safe_8() {
     assert_eq!(written(vec![], vec![then.clone()]), [""; 0], "one that is not here does not come back");
     let mut requested = then;
     requested.meta_mut().annotations =
-        Some([(crate::nodes::NODE_ANNOTATION.to_owned(), "hollow".to_owned())].into());
+        Some([(annotation::PODIUM_NODE.to_owned(), "hollow".to_owned())].into());
     assert_eq!(written(vec![], vec![requested]), ["+a 1"], "unless an object asked for it");
 }

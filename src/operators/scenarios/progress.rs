@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::score::{score, times};
 use base::clock::{saturating_after, since};
-use object::scenario::{
+use extension::scenario::{
     READY_LIMIT, Scenario, ScenarioCheck, ScenarioCheckStatus, ScenarioPhase, ScenarioSpec, ScenarioStatus,
 };
 use object::time::go_duration;
@@ -18,6 +18,8 @@ pub(super) struct ScenarioObservation {
     pub(super) checks: Vec<Result<bool, String>>,
     /// The first action of a client outside the control plane since the trouble began.
     pub(super) action: Option<(Timestamp, String)>,
+    /// The error of an expression that does not compile.
+    pub(super) invalid_expression: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,12 @@ pub(super) fn next(
     let mut status = scenario.status.clone().unwrap_or_default();
     if !status.phase.has_ended() && spec.stop == Some(true) {
         fail(spec, &mut status, "GivenUp", "the scenario was given up", now);
+        return (status, NextAction::Wait);
+    }
+    if status.phase == ScenarioPhase::Pending
+        && let Some(error) = &observed.invalid_expression
+    {
+        fail(spec, &mut status, "InvalidExpression", error, now);
         return (status, NextAction::Wait);
     }
     let act = match status.phase {
@@ -309,6 +317,7 @@ mod tests {
                 let seen = ScenarioObservation {
                     checks: checks.iter().map(|holds| Ok(*holds)).collect(),
                     action: action.filter(|when| when <= second).map(|when| (at(when), "a user".to_owned())),
+                    invalid_expression: None,
                 };
                 let (mut status, act) = next(scenario, &seen, now);
                 match act {
@@ -445,6 +454,17 @@ mod tests {
         let mut late = scenario(&spec);
         let status = played(&mut late, &[(0, &[false]), (300, &[false])], None);
         assert_eq!((status.phase, status.reason.as_deref()), (ScenarioPhase::Failed, Some("NotReady")));
+    }
+
+    #[test]
+    fn a_scenario_with_an_expression_that_does_not_compile_does_not_begin_fault_2() {
+        let one = ordinary();
+        let invalid_expression = Some("spec.check[0].holds: undeclared reference".to_owned());
+        let observed = ScenarioObservation { invalid_expression, ..ScenarioObservation::default() };
+        let (status, act) = next(&one, &observed, at(0));
+        assert_eq!((status.phase, act), (ScenarioPhase::Failed, NextAction::Wait));
+        assert_eq!(status.reason.as_deref(), Some("InvalidExpression"));
+        assert_eq!(status.message.as_deref(), Some("spec.check[0].holds: undeclared reference"));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::effects::{FillMode, FillRequest, WriteFault};
 use super::plan::{ActiveFaults, ClusterState, FaultDecision, MAX_FAULTS, RequiredKinds, plan};
-use super::volumes::{FillMode, FillRequest, WriteFault};
 use extension::fault::Fault;
 use object::SharedObject;
 
@@ -213,7 +213,7 @@ fn active_faults_add_up_and_the_worse_one_counts_fault_1() {
     assert_eq!(in_force.actors.paused, BTreeSet::from(["scheduler"]));
     assert_eq!(in_force.actors.crashed, BTreeSet::from(["deployment", "job"]));
     assert_eq!(in_force.nodes.skews["a"], 180_000);
-    assert_eq!(in_force.nodes.disks["a"], kubelet::NodeDiskFault::Full);
+    assert_eq!(in_force.nodes.disks["a"], WriteFault::Full);
     assert_eq!(ActiveFaults::of([]), ActiveFaults::default());
     // A faulty disk of a node affects the emptyDirs of its pods.
     assert_eq!(
