@@ -12,6 +12,7 @@ use super::node_settings::{NodeCounts, NodeSettings};
 use base::did_you_mean::nearest;
 use egress::HostPorts;
 use images::ImageEntry;
+use crate::image_garbage::ImageGarbageConfig;
 use images::registry::RegistryConfig;
 use kubelet::pressure::EvictionConfig;
 use kubelet::runtime::hollow::HollowConfig;
@@ -110,6 +111,8 @@ pub struct ConfigFile {
     pub images: Vec<ImageEntry>,
     /// Further repositories that stand for built-in images.
     pub registry: RegistryConfig,
+    /// The removal of unused pulled images when the disk fills.
+    pub image_garbage_collection: ImageGarbageConfig,
     /// The behavior of hollow nodes.
     pub hollow: HollowConfig,
     /// The number of nodes that run processes, unless the command line sets it; followed while the cluster runs.
@@ -166,6 +169,7 @@ impl Default for ConfigFile {
             timings: Timings::default(),
             images: Vec::new(),
             registry: RegistryConfig::default(),
+            image_garbage_collection: ImageGarbageConfig::default(),
             hollow: HollowConfig::default(),
             node_count: None,
             hollow_node_count: None,

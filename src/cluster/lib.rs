@@ -15,6 +15,7 @@ mod faults;
 mod fixed_services;
 mod host_process;
 mod housekeeping;
+mod image_garbage;
 mod images;
 mod ipv6;
 mod kubeconfig;

@@ -8,6 +8,7 @@ mod accounts;
 mod builtin;
 mod catalogue;
 mod entry;
+pub mod garbage;
 mod pull;
 mod reference;
 pub mod registry;

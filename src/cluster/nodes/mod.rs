@@ -27,6 +27,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::addresses::AddressPlan;
+use super::image_garbage::Collector;
 use super::config::ClusterConfig;
 use super::data_dir::DataDir;
 use super::embedding::EmbedOptions;

@@ -227,6 +227,14 @@ impl Catalogue {
         self.store.as_ref().map(|store| store.list()).unwrap_or_default()
     }
 
+    /// Records that a container uses the image of a reference now, for garbage collection.
+    pub fn record_use(&self, reference: &str) {
+        let Some((store, image)) = self.store.as_ref().zip(self.find_loaded(reference)) else { return };
+        if let Err(error) = store.touch(&image) {
+            tracing::debug!("cannot record the use of {reference}: {error}");
+        }
+    }
+
     /// The digests of a stored image in its repositories.
     pub fn repository_digests(&self, id: &str) -> Vec<String> {
         self.store.as_ref().map(|store| store.repository_digests(id)).unwrap_or_default()

@@ -146,6 +146,7 @@ impl Runtime for ProcessRuntime {
     fn start_container(&self, spec: ContainerSpec) -> BoxFuture<'_, Result<ContainerRecord, RuntimeError>> {
         async {
             let image = self.catalogue.resolve(&spec.image)?;
+            self.catalogue.record_use(&spec.image);
             match self.shared.request(Request::Start(Box::new(Self::launch(spec, image)))).await? {
                 Response::Container(record) => Ok(record),
                 _ => protocol_error(),

@@ -1,0 +1,108 @@
+//! Collects unused pulled images while the cluster runs (IMG-6): every five minutes, as a kubelet does. All nodes share
+//! one disk and one store, so that there is one collection.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use base::clock::Clock;
+use base::task::{Tasks, blocking};
+use images::garbage::{self, Collected, DiskSpace, GarbageConfig};
+use images::store::RemoveError;
+use images::{ImageStore, StoredImage};
+use object::config::Seconds;
+
+/// The interval of collections: a kubelet's `ImageGCPeriod`.
+const INTERVAL: Duration = Duration::from_mins(5);
+
+/// When pulled images that no container uses are removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ImageGarbageConfig {
+    /// Images are removed when more of the disk than this is used, in percent; 100 never removes any.
+    pub high_threshold_percent: u8,
+    /// Images are removed until no more of the disk than this is used, in percent.
+    pub low_threshold_percent: u8,
+    /// The time for which an image stays after its last use, in seconds.
+    pub minimum_age: Seconds,
+}
+
+impl Default for ImageGarbageConfig {
+    fn default() -> Self {
+        let GarbageConfig { high_threshold_percent, low_threshold_percent, minimum_age } =
+            GarbageConfig::default();
+        Self { high_threshold_percent, low_threshold_percent, minimum_age: Seconds(minimum_age) }
+    }
+}
+
+impl ImageGarbageConfig {
+    fn thresholds(self) -> GarbageConfig {
+        GarbageConfig {
+            high_threshold_percent: self.high_threshold_percent,
+            low_threshold_percent: self.low_threshold_percent,
+            minimum_age: self.minimum_age.0,
+        }
+    }
+}
+
+/// The store of a cluster, and the nodes whose containers use it.
+#[derive(Clone)]
+pub(super) struct Collector {
+    pub(super) store: Arc<ImageStore>,
+    /// The directory that contains each node's directory.
+    pub(super) nodes_dir: PathBuf,
+    pub(super) config: ImageGarbageConfig,
+    pub(super) clock: Clock,
+}
+
+impl Collector {
+    /// Starts the collections.
+    pub(super) fn start(self, tasks: &Tasks) {
+        tasks.spawn_restarting("image garbage collection", move || self.clone().run());
+    }
+
+    async fn run(self) {
+        loop {
+            self.clock.sleep(INTERVAL).await;
+            let collector = self.clone();
+            match blocking(move || collector.collect_if_due()).await {
+                Ok(Ok(Collected { removed, freed })) if !removed.is_empty() => {
+                    tracing::info!("removed {} unused images ({freed} bytes): {}", removed.len(), removed.join(", "));
+                }
+                Ok(Ok(_)) | Err(_) => {}
+                Ok(Err(error)) => tracing::warn!("cannot remove unused images: {error}"),
+            }
+        }
+    }
+
+    fn collect_if_due(&self) -> Result<Collected, RemoveError> {
+        let wanted = space_of(&self.nodes_dir).and_then(|space| garbage::excess(space, self.config.thresholds()));
+        let Some(wanted) = wanted else { return Ok(Collected::default()) };
+        let collected =
+            garbage::collect(&self.store, wanted, self.clock.now(), self.config.minimum_age.0, |image| {
+                self.is_used(image)
+            })?;
+        if collected.freed < wanted {
+            tracing::warn!(
+                "image garbage collection: {wanted} bytes of the disk should become free, but unused images had only \
+                 {}",
+                collected.freed
+            );
+        }
+        Ok(collected)
+    }
+
+    fn is_used(&self, image: &StoredImage) -> bool {
+        !host::containers_of_image(&self.nodes_dir, &image.id).is_empty()
+    }
+}
+
+fn space_of(directory: &Path) -> Option<DiskSpace> {
+    let about = rustix::fs::statvfs(directory).ok()?;
+    Some(DiskSpace {
+        capacity: about.f_blocks.saturating_mul(about.f_frsize),
+        available: about.f_bavail.saturating_mul(about.f_frsize),
+    })
+}

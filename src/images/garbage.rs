@@ -1,0 +1,148 @@
+//! Garbage collection of pulled images (IMG-6): what goes when the disk fills, as a kubelet's image manager decides.
+//!
+//! Images that a user loaded are never collected: they could not be pulled again.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::store::{ImageStore, ImageUse, Provenance, RemoveError, StoredImage};
+
+/// The settings of the collection, with a kubelet's names and defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GarbageConfig {
+    /// The collection begins when more of the disk than this is used, in percent; 100 turns it off.
+    pub high_threshold_percent: u8,
+    /// The collection ends when no more of the disk than this is used, in percent.
+    pub low_threshold_percent: u8,
+    /// An image that was used or pulled more recently stays.
+    pub minimum_age: Duration,
+}
+
+impl Default for GarbageConfig {
+    fn default() -> Self {
+        Self { high_threshold_percent: 85, low_threshold_percent: 80, minimum_age: Duration::from_mins(2) }
+    }
+}
+
+/// The space of a file system, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// All of it.
+    pub capacity: u64,
+    /// The free part.
+    pub available: u64,
+}
+
+/// Returns the bytes that a collection must free; `None` if none is due.
+pub fn excess(space: DiskSpace, config: GarbageConfig) -> Option<u64> {
+    let percent_of = |percent: u8| u128::from(space.capacity) * u128::from(percent.min(100)) / 100;
+    let used = u128::from(space.capacity.saturating_sub(space.available));
+    let is_due = config.high_threshold_percent < 100 && used > percent_of(config.high_threshold_percent);
+    let wanted = used.saturating_sub(percent_of(config.low_threshold_percent));
+    (is_due && wanted > 0).then(|| u64::try_from(wanted).unwrap_or(u64::MAX))
+}
+
+/// The images to remove for this many bytes, those first that were not used for the longest time: `uses` has that order.
+/// Fewer bytes are freed if nothing else may go.
+pub fn victims<'a>(
+    uses: &'a [ImageUse],
+    wanted: u64,
+    now: Timestamp,
+    minimum_age: Duration,
+    is_used: impl Fn(&StoredImage) -> bool,
+) -> Vec<&'a ImageUse> {
+    let mut freed = 0_u64;
+    let mut chosen = Vec::new();
+    for image in uses {
+        if freed >= wanted {
+            break;
+        }
+        let age = Duration::try_from(now.duration_since(image.last_used)).unwrap_or_default();
+        if image.image.provenance == Provenance::Pulled && age >= minimum_age && !is_used(&image.image) {
+            freed = freed.saturating_add(image.own_bytes);
+            chosen.push(image);
+        }
+    }
+    chosen
+}
+
+/// The result of a collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// The removed images, by their names.
+    pub removed: Vec<String>,
+    /// The bytes of their layers that no other image has.
+    pub freed: u64,
+}
+
+/// Removes unused pulled images until this many bytes are free, and layers that no image has.
+pub fn collect(
+    store: &ImageStore,
+    wanted: u64,
+    now: Timestamp,
+    minimum_age: Duration,
+    is_used: impl Fn(&StoredImage) -> bool,
+) -> Result<Collected, RemoveError> {
+    let uses = store.usage();
+    let chosen = victims(&uses, wanted, now, minimum_age, &is_used);
+    let is_chosen = |image: &StoredImage| chosen.iter().any(|victim| victim.image.id == image.id);
+    // A container may have started from it meanwhile.
+    let removed = store.prune(|image| is_chosen(image) && !is_used(image))?;
+    let gone: Vec<&&ImageUse> =
+        chosen.iter().filter(|victim| removed.iter().any(|image| image.id == victim.image.id)).collect();
+    let name = |victim: &&&ImageUse| victim.names.first().unwrap_or(&victim.image.id).clone();
+    Ok(Collected {
+        removed: gone.iter().map(name).collect(),
+        freed: gone.iter().map(|victim| victim.own_bytes).sum(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used_at(second: i64, id: &str, own_bytes: u64, provenance: Provenance) -> ImageUse {
+        let image = serde_json::from_value(serde_json::json!({"id": id, "manifestDigest": null,
+            "platform": "linux/amd64", "sizeBytes": 9, "run": {}}));
+        let mut image: StoredImage = image.unwrap();
+        image.provenance = provenance;
+        ImageUse { image, names: Vec::new(), last_used: Timestamp::from_second(second).unwrap(), own_bytes }
+    }
+
+    /// IMG-6: a kubelet's thresholds.
+    #[test]
+    fn a_collection_is_due_above_the_high_threshold_and_frees_down_to_the_low_one() {
+        let config = GarbageConfig::default();
+        for (available, expect) in [(100, None), (15, None), (14, Some(6)), (0, Some(20))] {
+            assert_eq!(excess(DiskSpace { capacity: 100, available }, config), expect, "{available}");
+        }
+        let off = GarbageConfig { high_threshold_percent: 100, ..config };
+        assert_eq!(excess(DiskSpace { capacity: 100, available: 0 }, off), None);
+        assert_eq!(excess(DiskSpace { capacity: u64::MAX, available: 0 }, config), Some(u64::MAX / 5 + 1));
+        assert_eq!(excess(DiskSpace { capacity: 0, available: 0 }, config), None);
+    }
+
+    /// IMG-6: the least recently used go first; used, young and loaded images stay.
+    #[test]
+    fn images_go_by_their_last_use_until_enough_is_free() {
+        let uses = [
+            used_at(10, "loaded", 50, Provenance::Loaded),
+            used_at(20, "used", 50, Provenance::Pulled),
+            used_at(30, "old", 5, Provenance::Pulled),
+            used_at(40, "newer", 5, Provenance::Pulled),
+            used_at(50, "newest", 5, Provenance::Pulled),
+            used_at(990, "young", 50, Provenance::Pulled),
+        ];
+        let now = Timestamp::from_second(1000).unwrap();
+        let of = |wanted| -> Vec<&str> {
+            let age = Duration::from_secs(100);
+            let chosen = victims(&uses, wanted, now, age, |image| image.id == "used");
+            chosen.into_iter().map(|victim| victim.image.id.as_str()).collect()
+        };
+        assert_eq!(of(0), [""; 0]);
+        assert_eq!(of(5), ["old"]);
+        assert_eq!(of(6), ["old", "newer"]);
+        assert_eq!(of(u64::MAX), ["old", "newer", "newest"]);
+    }
+}
