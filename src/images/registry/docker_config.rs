@@ -196,3 +196,111 @@ pub(super) fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     }
     Ok(content)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use super::*;
+
+    /// A configuration and its helpers, programs `docker-credential-NAME`.
+    fn config(directory: &Path, content: &str, helpers: &[(&str, &str)]) -> DockerConfig {
+        std::fs::write(directory.join("config.json"), content).unwrap();
+        for (name, script) in helpers {
+            let path = directory.join(format!("docker-credential-{name}"));
+            let file = std::fs::File::options().write(true).create_new(true).mode(0o755).open(path);
+            std::io::Write::write_all(&mut file.unwrap(), format!("#!/bin/sh\n{script}").as_bytes()).unwrap();
+        }
+        DockerConfig::at(directory.join("config.json")).with_helpers(directory, Duration::from_secs(20))
+    }
+
+    fn users(found: &FoundCredentials) -> Vec<String> {
+        let user = |credential: &Credential| match credential {
+            Credential::Password { username, password } => format!("{username}:{}", password.reveal()),
+            Credential::IdentityToken(token) => format!("identity {}", token.reveal()),
+            Credential::RegistryToken(token) => format!("registry {}", token.reveal()),
+        };
+        found.credentials.iter().map(user).collect()
+    }
+
+    /// IMG-6: helpers come before the file, the host's own before the general one, and get docker's names.
+    #[tokio::test]
+    async fn helpers_come_before_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let answer = r#"[ "$1" = get ] || exit 9; read -r server; echo "{\"ServerURL\":\"x\",\"Username\":\"$server\",\"Secret\":\"pw\"}""#;
+        let docker = config(
+            directory.path(),
+            r#"{"auths":{"a.io":{},"b.io":{"username":"file","password":"1"}},"credsStore":"all",
+                "credHelpers":{"token.io":"token","c.io":"none"}}"#,
+            &[
+                ("all", answer),
+                ("token", r#"echo '{"Username":"<token>","Secret":"t"}'"#),
+                ("none", "echo credentials not found in native keychain; exit 1"),
+            ],
+        );
+        let table = [
+            ("a.io/x", vec!["a.io:pw"]),
+            ("b.io/x", vec!["b.io:pw", "file:1"]),
+            ("docker.io/library/nginx", vec!["https://index.docker.io/v1/:pw"]),
+            ("token.io/x", vec!["identity t"]),
+            ("c.io/x", vec![]),
+        ];
+        for (target, expect) in table {
+            let found = docker.lookup(target).await;
+            assert_eq!(
+                (users(&found), &found.problems[..]),
+                (expect.into_iter().map(str::to_owned).collect(), &[][..])
+            );
+        }
+    }
+
+    /// IMG-6, SEC-2: a helper that fails is a problem beside the file's credentials, and shows nothing that it wrote.
+    #[tokio::test]
+    async fn a_failed_helper_is_reported() {
+        let directory = tempfile::tempdir().unwrap();
+        let docker = config(
+            directory.path(),
+            r#"{"auths":{"hang.io":{"username":"file"}},"credHelpers":{"fails.io":"fails","text.io":"text",
+                "large.io":"large","path.io":"../../bin/x","absent.io":"absent","hang.io":"hang"}}"#,
+            &[
+                ("fails", "echo sesame; exit 3"),
+                ("text", "echo sesame"),
+                ("large", "head -c 100000 /dev/zero"),
+                ("hang", "sleep 1000 & wait"),
+            ],
+        );
+        let docker = DockerConfig { helper_timeout: Duration::from_millis(300), ..docker };
+        let table = [
+            ("fails.io/x", "docker-credential-fails: failed: exit status: 3"),
+            ("text.io/x", "the answer is not valid JSON"),
+            ("large.io/x", "the answer is larger than 65536 bytes"),
+            ("path.io/x", "the name must not contain a slash"),
+            ("absent.io/x", "not found in PATH"),
+            ("hang.io/x", "no answer within 0.3 s"),
+        ];
+        for (target, expect) in table {
+            let found = docker.lookup(target).await;
+            let problem = found.problems[0].to_string();
+            // A busy machine may be slower than the time limit.
+            assert!(problem.contains(expect) || problem.contains("no answer within"), "{target}: {problem}");
+            assert!(!problem.contains("sesame"));
+            assert_eq!(found.credentials.len(), usize::from(target == "hang.io/x"));
+        }
+    }
+
+    /// IMG-6: an absent file has no credentials, and a bad one is a problem.
+    #[tokio::test]
+    async fn an_absent_file_is_no_problem() {
+        let directory = tempfile::tempdir().unwrap();
+        let absent = DockerConfig::at(directory.path().join("absent")).lookup("a.io/x").await;
+        assert!(absent.credentials.is_empty() && absent.problems.is_empty());
+        let docker = config(directory.path(), "sesame", &[]);
+        let problem = docker.lookup("a.io/x").await.problems[0].to_string();
+        assert!(
+            problem.contains("config.json is not a valid docker configuration")
+                && !problem.contains("sesame")
+        );
+        let directory = DockerConfig::at(directory.path().to_owned()).lookup("a.io/x").await;
+        assert!(directory.problems[0].to_string().contains("not a regular file"));
+    }
+}

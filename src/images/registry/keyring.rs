@@ -281,3 +281,107 @@ fn match_one(glob: &[char], c: char) -> Option<usize> {
         [] => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+
+    use super::*;
+
+    /// IMG-6: keys match as Kubernetes documents it for pull secrets.
+    #[test]
+    fn keys_match_hosts_ports_paths_and_globs() {
+        let table = [
+            ("a.io", "a.io/x", true),
+            ("https://a.io", "a.io/x", true),
+            ("http://a.io/v2/", "a.io/x", true),
+            ("a.io:5000", "a.io/x", false),
+            ("a.io", "a.io:5000/x", false),
+            ("a.io:5000", "a.io:5000/x", true),
+            ("*.a.io", "b.a.io/x", true),
+            ("*.a.io", "a.io/x", false),
+            ("*.a.io", "c.b.a.io/x", false),
+            ("*.*.io", "b.a.io/x", true),
+            ("pre*.a.io", "prefix.a.io/x", true),
+            ("b?.a.io", "b1.a.io/x", true),
+            ("b[0-9].a.io", "b1.a.io/x", true),
+            ("b[^0-9].a.io", "b1.a.io/x", false),
+            ("b[0-9.a.io", "b1.a.io/x", false),
+            ("b\\1.a.io", "b1.a.io/x", true),
+            ("*", "localhost/x", true),
+            ("*", "a.io/x", false),
+            ("a.io/team", "a.io/team/x", true),
+            ("a.io/team", "a.io/other/x", false),
+            ("https://index.docker.io/v1/", "docker.io/library/nginx", true),
+            ("index.docker.io", "docker.io/library/nginx", true),
+            ("docker.io/me", "docker.io/library/nginx", false),
+            ("", "a.io/x", false),
+        ];
+        for (key, target, expect) in table {
+            assert_eq!(ImagePattern::new(key).matches(target), expect, "{key} {target}");
+        }
+        // SEC-2: stars are no work without end.
+        let glob = "*a".repeat(2000);
+        assert!(!glob_matches(&glob, &"a".repeat(1999)));
+    }
+
+    fn users(found: &FoundCredentials) -> Vec<String> {
+        let user = |credential: &Credential| match credential {
+            Credential::Password { username, password } => format!("{username}:{}", password.reveal()),
+            Credential::IdentityToken(token) => format!("identity {}", token.reveal()),
+            Credential::RegistryToken(token) => format!("registry {}", token.reveal()),
+        };
+        found.credentials.iter().map(user).collect()
+    }
+
+    /// IMG-6: the most specific credential comes first, over all secrets, and each once.
+    #[tokio::test]
+    async fn the_most_specific_credential_comes_first() {
+        let mut keyring = Keyring::new();
+        let (padded, plain) = (STANDARD.encode("b:2"), STANDARD_NO_PAD.encode("c:3:4"));
+        let first = format!(
+            r#"{{"auths":{{"*.io":{{"username":"glob","password":"1"}},"a.io":{{"auth":"{padded}"}},"z.io":{{}}}},
+                "credsStore":"evil","credHelpers":{{"a.io":"evil"}}}}"#
+        );
+        keyring.add_docker_config_json(first.as_bytes()).unwrap();
+        let second = format!(
+            r#"{{"a.io/team":{{"auth":"{plain}","email":"x"}},"https://a.io":{{"auth":"{padded}"}}}}"#
+        );
+        keyring.add_docker_cfg(second.as_bytes()).unwrap();
+        assert_eq!(users(&keyring.lookup("a.io/team/x").await), ["c:3:4", "b:2", "glob:1"]);
+        assert_eq!(users(&keyring.lookup("a.io/x").await), ["b:2", "glob:1"]);
+        assert_eq!(users(&keyring.lookup("z.io/x").await), ["glob:1"]);
+        assert_eq!(users(&keyring.lookup("z.com/x").await), [""; 0]);
+    }
+
+    /// IMG-6, SEC-2: a secret with defects is refused, and the message has nothing of its content.
+    #[test]
+    fn defects_are_reported_without_the_content() {
+        let hidden = STANDARD.encode("sesame");
+        let table = [
+            ("sesame".to_owned(), "invalid at line 1 column 1"),
+            (r#"{"auths":["sesame"]}"#.to_owned(), "invalid at line 1"),
+            (r#"{"auths":{"a.io":{"password":{"sesame":1}}}}"#.to_owned(), "invalid at line 1"),
+            (
+                r#"{"auths":{"a.io":{"auth":"sesame!"}}}"#.to_owned(),
+                "entry \"a.io\": the field auth is not base64",
+            ),
+            (
+                format!(r#"{{"auths":{{"a.io":{{"auth":"{hidden}"}}}}}}"#),
+                "is not USERNAME:PASSWORD in base64",
+            ),
+        ];
+        for (secret, expect) in table {
+            let error = Keyring::new().add_docker_config_json(secret.as_bytes()).unwrap_err().to_string();
+            assert!(
+                error.contains(expect) && !error.contains("sesame") && !error.contains(&hidden),
+                "{error}"
+            );
+        }
+        let many: String = (0..=ENTRIES).map(|n| format!(r#""{n}.io":{{}},"#)).collect();
+        let many = format!("{{{}}}", many.trim_end_matches(','));
+        assert!(
+            Keyring::new().add_docker_cfg(many.as_bytes()).unwrap_err().to_string().contains("more than")
+        );
+    }
+}

@@ -118,6 +118,11 @@ impl PushImage {
         Ok(Self { manifest, media_type, blobs })
     }
 
+    /// The manifest that will be uploaded.
+    pub fn manifest(&self) -> &[u8] {
+        &self.manifest
+    }
+
     /// The digest of the manifest.
     pub fn digest(&self) -> String {
         digest_of(&self.manifest)

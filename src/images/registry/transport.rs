@@ -506,8 +506,8 @@ fn classify(url: &Url, error: &reqwest::Error, connect_timeout: Duration) -> Req
         }
         is_tunnel |= last.starts_with("tunnel error") || last.contains("proxy authorization");
         if let Some(io) = current.downcast_ref::<io::Error>() {
-            let inner = io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-            match inner {
+            let io = innermost(io);
+            match io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
                 Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => {
                     return RequestFailure::PlainHttp;
                 }
@@ -532,6 +532,15 @@ fn classify(url: &Url, error: &reqwest::Error, connect_timeout: Duration) -> Req
     } else {
         RequestFailure::Broken(last)
     }
+}
+
+/// The error inside errors that libraries wrap into their own.
+fn innermost(error: &io::Error) -> &io::Error {
+    let mut error = error;
+    while let Some(inner) = error.get_ref().and_then(|inner| inner.downcast_ref::<io::Error>()) {
+        error = inner;
+    }
+    error
 }
 
 /// The proxy that the environment has for a URL, without credentials.
