@@ -69,7 +69,11 @@ impl Collector {
             let collector = self.clone();
             match blocking(move || collector.collect_if_due()).await {
                 Ok(Ok(Collected { removed, freed })) if !removed.is_empty() => {
-                    tracing::info!("removed {} unused images ({freed} bytes): {}", removed.len(), removed.join(", "));
+                    tracing::info!(
+                        "removed {} unused images ({freed} bytes): {}",
+                        removed.len(),
+                        removed.join(", ")
+                    );
                 }
                 Ok(Ok(_)) | Err(_) => {}
                 Ok(Err(error)) => tracing::warn!("cannot remove unused images: {error}"),
@@ -78,7 +82,8 @@ impl Collector {
     }
 
     fn collect_if_due(&self) -> Result<Collected, RemoveError> {
-        let wanted = space_of(&self.nodes_dir).and_then(|space| garbage::excess(space, self.config.thresholds()));
+        let wanted =
+            space_of(&self.nodes_dir).and_then(|space| garbage::excess(space, self.config.thresholds()));
         let Some(wanted) = wanted else { return Ok(Collected::default()) };
         let collected =
             garbage::collect(&self.store, wanted, self.clock.now(), self.config.minimum_age.0, |image| {

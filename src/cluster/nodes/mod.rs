@@ -27,11 +27,11 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::addresses::AddressPlan;
-use super::image_garbage::Collector;
 use super::config::ClusterConfig;
 use super::data_dir::DataDir;
 use super::embedding::EmbedOptions;
 use super::error::StartError;
+use super::image_garbage::Collector;
 use super::network::PodNetwork;
 use api::controller_status::{ProbeSource, Subsystem};
 use api::{Api, Change, ChangeKind, DeleteOptions};

@@ -37,11 +37,20 @@ struct GroupEntry<'a> {
     members: &'a str,
 }
 
+/// The largest id, as in runc. The kernel takes the largest number of 32 bits for no id: a process that asks for it stays
+/// root.
+const MAX_ID: u32 = i32::MAX.cast_unsigned();
+
+/// Reads the id of an account file.
+fn id(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|id| *id <= MAX_ID)
+}
+
 fn users(passwd: &str) -> impl Iterator<Item = PasswordEntry<'_>> {
     passwd.lines().filter_map(|line| {
         let mut fields = line.trim().split(':');
         let (name, _password) = (fields.next()?, fields.next()?);
-        let (uid, gid) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        let (uid, gid) = (id(fields.next()?)?, id(fields.next()?)?);
         Some(PasswordEntry { name, uid, gid, home: fields.nth(1).unwrap_or_default() })
     })
 }
@@ -50,7 +59,7 @@ fn groups(group: &str) -> impl Iterator<Item = GroupEntry<'_>> {
     group.lines().filter_map(|line| {
         let mut fields = line.trim().split(':');
         let (name, _password) = (fields.next()?, fields.next()?);
-        let gid = fields.next()?.parse().ok()?;
+        let gid = id(fields.next()?)?;
         Some(GroupEntry { name, gid, members: fields.next().unwrap_or_default() })
     })
 }
@@ -65,6 +74,9 @@ pub(super) fn account(
 ) -> Result<UserAccount, RuntimeError> {
     let security = &launch.spec.security;
     let (uid, gid) = ids(launch, passwd, group)?;
+    if [uid, gid].into_iter().flatten().any(|id| id > MAX_ID) {
+        return Err(RuntimeError::StartFailed(format!("uids and gids must be in range 0-{MAX_ID}")));
+    }
     let effective = uid.unwrap_or(own_uid);
     if effective == 0 && security.non_root {
         let message = if launch.spec.run_as_user.is_some() {
@@ -77,8 +89,7 @@ pub(super) fn account(
     let entry = users(passwd).find(|entry| entry.uid == effective);
     let home = entry.map(|entry| entry.home).filter(|home| !home.is_empty()).unwrap_or("/").into();
     // With an image's own files even root must be set: it has the image's groups, not this machine's.
-    let is_requested =
-        uid.is_some() || gid.is_some() || !security.groups.is_empty() || launch.has_own_root();
+    let is_requested = uid.is_some() || gid.is_some() || !security.groups.is_empty() || launch.has_own_root();
     if own_uid != 0 || !is_requested {
         return Ok(UserAccount { user: None, home });
     }
@@ -145,7 +156,7 @@ mod tests {
     use crate::Security;
 
     const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\nshort:x\nbad:x:x:0::/:\n\
-        app:x:1000:1000:App:/srv:/bin/sh\nbare:x:7:8\nhomeless:x:9:9:::\n";
+        app:x:1000:1000:App:/srv:/bin/sh\nbare:x:7:8\nhomeless:x:9:9:::\nhuge:x:4294967295:0::/:\n";
     const GROUP: &str =
         "root:x:0:root\ntape:x:26:app,root\nwheel:x:10:root\nstaff:x:50: app\nbad:x:x:app\nshort:x\n";
 
@@ -207,7 +218,11 @@ mod tests {
         ] {
             assert_eq!(of(user), expect, "{user}");
         }
-        for user in ["nobody", "bad", "short", "-1", "4294967296"] {
+        // The kernel would take this number for no change, and leave the process with root's.
+        let range = "uids and gids must be in range 0-2147483647";
+        assert_eq!(of("4294967295"), Err(range.to_owned()));
+        assert_eq!(of("7:2147483648"), Err(range.to_owned()));
+        for user in ["nobody", "bad", "short", "huge", "-1", "4294967296"] {
             let text = format!("unable to find user {user}: no matching entries in passwd file");
             assert_eq!(of(user), Err(text));
         }

@@ -8,6 +8,8 @@
 
 mod layer_locks;
 mod spool;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -139,12 +141,15 @@ impl Puller {
         docker: Option<DockerConfig>,
         clock: Clock,
     ) -> Self {
-        let limits = Limits::default();
+        Self::with_client(store, RegistryClient::new(config, Limits::default(), clock), docker)
+    }
+
+    fn with_client(store: Arc<ImageStore>, client: RegistryClient, docker: Option<DockerConfig>) -> Self {
         Self(Arc::new(Inner {
             store,
-            client: RegistryClient::new(config, limits.clone(), clock),
+            client,
             docker: docker.map(Arc::new),
-            limits,
+            limits: Limits::default(),
             downloads: Semaphore::new(DOWNLOADS),
             locks: LayerLocks::default(),
             running: Mutex::default(),

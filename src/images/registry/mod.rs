@@ -23,7 +23,7 @@ mod keyring;
 mod manifest;
 mod push;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod transport;
 
 use std::fmt;

@@ -644,7 +644,8 @@ fn mtime<R: Read>(entry: &Entry<'_, R>) -> i64 {
 
 /// The owner; a blank field means root.
 fn owner<R: Read>(entry: &Entry<'_, R>) -> (Uid, Gid) {
-    let number = |id: io::Result<u64>| u32::try_from(id.unwrap_or(0)).unwrap_or(u32::MAX - 1);
+    // The largest number means no owner at all to the kernel.
+    let number = |id: io::Result<u64>| u32::try_from(id.unwrap_or(0)).unwrap_or(u32::MAX).min(u32::MAX - 1);
     (Uid::from_raw(number(entry.header().uid())), Gid::from_raw(number(entry.header().gid())))
 }
 

@@ -31,10 +31,10 @@ use crate::store::{Limits, Platform, digest_of};
 
 /// A request as a test's registry sees it.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+pub(crate) struct Seen {
     method: String,
     /// With the query.
-    path: String,
+    pub(crate) path: String,
     authorization: Option<String>,
     range: Option<String>,
     content_range: Option<String>,
@@ -43,16 +43,16 @@ struct Seen {
     before: usize,
 }
 
-type Answer = Response<Body>;
+pub(crate) type Answer = Response<Body>;
 
 /// A server on the loopback interface; it ends with the test's runtime.
-struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     log: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Server {
-    async fn start(answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
         Self::start_with(None, answer).await
     }
 
@@ -88,11 +88,11 @@ impl Server {
     }
 
     /// `METHOD PATH` of all requests.
-    fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.log.lock().iter().map(|seen| format!("{} {}", seen.method, seen.path)).collect()
     }
 
-    fn reference(&self) -> String {
+    pub(crate) fn reference(&self) -> String {
         format!("{}/team/app", self.address)
     }
 
@@ -136,7 +136,7 @@ fn impatient() -> Patience {
     }
 }
 
-fn client(config: &str) -> RegistryClient {
+pub(crate) fn client(config: &str) -> RegistryClient {
     let config: RegistryConfig = serde_json::from_str(config).unwrap();
     assert_eq!(config.faults(), []);
     let clock = Clock::starting_at("2026-11-28T20:00:00Z".parse().unwrap());
@@ -147,7 +147,7 @@ async fn open(reference: &str, config: &str, keyring: &Keyring) -> RemoteImage {
     client(config).open(&ImageReference::parse(reference).unwrap(), keyring).await.unwrap()
 }
 
-fn status(code: u16) -> Answer {
+pub(crate) fn status(code: u16) -> Answer {
     Response::builder().status(code).body(Body::empty()).unwrap()
 }
 
@@ -180,13 +180,13 @@ fn range_begin(seen: &Seen) -> usize {
     range.trim_start_matches("bytes=").trim_end_matches('-').parse().unwrap()
 }
 
-const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+pub(crate) const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
 /// The content of a repository `team/app`.
 #[derive(Clone)]
-struct Repository {
+pub(crate) struct Repository {
     /// Manifests by tag or digest, with their media types.
     manifests: BTreeMap<String, (String, Vec<u8>)>,
     blobs: BTreeMap<String, Vec<u8>>,
@@ -195,7 +195,7 @@ struct Repository {
 
 impl Repository {
     /// An image with one layer.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let layer: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
         let mut repository = Self { manifests: BTreeMap::new(), blobs: BTreeMap::new(), layer };
         let config = repository.config(&[digest_of(b"tar")]);
@@ -205,13 +205,13 @@ impl Repository {
         repository
     }
 
-    fn add_blob(&mut self, bytes: Vec<u8>) -> String {
+    pub(crate) fn add_blob(&mut self, bytes: Vec<u8>) -> String {
         let digest = digest_of(&bytes);
         self.blobs.insert(digest.clone(), bytes);
         digest
     }
 
-    fn config(&mut self, diff_ids: &[String]) -> String {
+    pub(crate) fn config(&mut self, diff_ids: &[String]) -> String {
         let config = serde_json::json!({
             "architecture": Platform::machine().architecture, "os": "linux", "config": {},
             "rootfs": { "type": "layers", "diff_ids": diff_ids },
@@ -219,7 +219,7 @@ impl Repository {
         self.add_blob(config.to_string().into_bytes())
     }
 
-    fn manifest(&self, config: &str, layers: &[serde_json::Value]) -> String {
+    pub(crate) fn manifest(&self, config: &str, layers: &[serde_json::Value]) -> String {
         let size = self.blobs[config].len();
         serde_json::json!({
             "schemaVersion": 2, "mediaType": MANIFEST,
@@ -229,7 +229,7 @@ impl Repository {
         .to_string()
     }
 
-    fn add_manifest(&mut self, tag: &str, media_type: &str, text: impl Into<Vec<u8>>) -> String {
+    pub(crate) fn add_manifest(&mut self, tag: &str, media_type: &str, text: impl Into<Vec<u8>>) -> String {
         let bytes = text.into();
         let digest = digest_of(&bytes);
         for name in [tag, &digest] {
@@ -239,7 +239,7 @@ impl Repository {
     }
 
     /// Answers as a good registry.
-    fn answer(&self, seen: &Seen) -> Answer {
+    pub(crate) fn answer(&self, seen: &Seen) -> Answer {
         let path = seen.path.split('?').next().unwrap();
         if let Some(name) = path.strip_prefix("/v2/team/app/manifests/") {
             let Some((media_type, bytes)) = self.manifests.get(name) else { return unknown_manifest() };
@@ -276,7 +276,7 @@ fn unknown_manifest() -> Answer {
     answer
 }
 
-fn descriptor(media_type: &str, digest: &str, size: usize) -> serde_json::Value {
+pub(crate) fn descriptor(media_type: &str, digest: &str, size: usize) -> serde_json::Value {
     serde_json::json!({ "mediaType": media_type, "digest": digest, "size": size })
 }
 
