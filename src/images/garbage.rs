@@ -119,7 +119,7 @@ mod tests {
         }
         let off = GarbageConfig { high_threshold_percent: 100, ..config };
         assert_eq!(excess(DiskSpace { capacity: 100, available: 0 }, off), None);
-        assert_eq!(excess(DiskSpace { capacity: u64::MAX, available: 0 }, config), Some(u64::MAX / 5 + 1));
+        assert_eq!(excess(DiskSpace { capacity: u64::MAX, available: 0 }, config), Some(u64::MAX / 5));
         assert_eq!(excess(DiskSpace { capacity: 0, available: 0 }, config), None);
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use hyper::body::Body as _;
 
 use super::*;
 use crate::registry::tests::{Answer, LAYER, MANIFEST, Repository, Seen, Server, client, descriptor, status};
