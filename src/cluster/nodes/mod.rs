@@ -78,6 +78,14 @@ impl Nodes {
         }
         let api = &api.acting_as(KUBELET);
         let images = super::images::images(&config.file, data_dir.path())?;
+        let nodes_dir = data_dir.directory("nodes")?;
+        let collector = Collector {
+            store: images.store.clone(),
+            nodes_dir: nodes_dir.clone(),
+            config: config.file.image_garbage_collection,
+            clock: api.clock().clone(),
+        };
+        collector.start(tasks);
         let context = NodeContext {
             api: api.clone(),
             kubelets: Kubelets::new(api, caches, tasks),
@@ -87,7 +95,7 @@ impl Nodes {
             addresses: addresses.clone(),
             network,
             network_note,
-            nodes_dir: data_dir.directory("nodes")?,
+            nodes_dir,
             data_dir: data_dir.path().to_path_buf(),
             catalogue: Arc::new(images.catalogue),
             puller: Arc::new(images.puller),
