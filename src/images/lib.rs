@@ -1,8 +1,9 @@
 //! Images: what a reference means on this machine.
 //!
-//! Nothing is downloaded. A reference resolves in the [`Catalogue`]: to an entry of the user's, to an image that was
-//! loaded into the [`ImageStore`], to a small server built into this binary, or to a program that the machine already
-//! has. The catalogue only resolves; it never starts anything.
+//! A reference resolves in the [`Catalogue`]: to an entry of the user's, to an image that was loaded into the
+//! [`ImageStore`], to a small server built into this binary, or to a program that the machine already has. The catalogue
+//! only resolves; it never starts and never downloads anything. [`registry`] pulls images from registries and pushes
+//! them.
 
 mod accounts;
 mod builtin;

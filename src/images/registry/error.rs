@@ -322,6 +322,10 @@ impl RegistryError {
         Self::Invalid { subject: subject.into(), reason: reason.into() }
     }
 
+    pub(super) fn is_timeout(&self) -> bool {
+        matches!(self, Self::Request { failure: RequestFailure::Timeout(_), .. })
+    }
+
     /// Returns true if the same request may succeed a little later.
     pub(super) fn is_transient(&self) -> bool {
         match self {

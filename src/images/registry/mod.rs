@@ -19,6 +19,8 @@ mod credential;
 mod docker_config;
 mod endpoint;
 mod error;
+#[doc(hidden)] // for the programs in `fuzz/`; nothing of the product calls it
+pub mod fuzz;
 mod keyring;
 mod manifest;
 mod push;

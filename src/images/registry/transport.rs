@@ -245,7 +245,7 @@ impl Transport {
                         return Ok(response);
                     }
                     if let Some(retry_after) = named {
-                        if waited + retry_after > self.patience.retry_after
+                        if waited.saturating_add(retry_after) > self.patience.retry_after
                             || attempt >= self.patience.attempts
                         {
                             let detail = self.error_detail(response).await;
@@ -253,9 +253,9 @@ impl Transport {
                             return Err(RegistryError::TooManyRequests { url, status, detail, retry_after });
                         }
                         waited += retry_after;
-                        attempt += 1;
                         drop(response);
-                        tokio::time::sleep(retry_after).await;
+                        tokio::time::sleep(retry_after.max(self.patience.backoff.delay(attempt))).await;
+                        attempt += 1;
                         continue;
                     }
                     if attempt >= self.patience.attempts {
@@ -265,10 +265,12 @@ impl Transport {
                 }
                 Err(error) => Some(error),
             };
-            if let Some(error) = failure
-                && (!error.is_transient() || attempt >= self.patience.attempts)
-            {
-                return Err(error);
+            if let Some(error) = failure {
+                // A server that is silent twice is silent for longer than users wait.
+                let attempts = if error.is_timeout() { 2 } else { self.patience.attempts };
+                if !error.is_transient() || attempt >= attempts {
+                    return Err(error);
+                }
             }
             tokio::time::sleep(self.patience.backoff.delay(attempt)).await;
             attempt += 1;

@@ -30,6 +30,7 @@ pub(crate) const TARGETS: &[Target] = &[
     ("quantity", quantities::check),
     ("manifest", manifests::check),
     ("image_archive", archives::check),
+    ("registry", images::registry::fuzz::credentials),
     ("host_frame", host::fuzz::frames),
     ("dns", dns::check),
 ];

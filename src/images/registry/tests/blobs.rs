@@ -8,7 +8,7 @@ async fn server(layer: impl Fn(&[u8], &Seen) -> Answer + Send + Sync + 'static) 
     let repository = Repository::new();
     let (content, digest) = (repository.clone(), digest_of(&repository.layer));
     let server = Server::start(move |seen| {
-        if seen.path.ends_with(&digest) { layer(&content.layer, seen) } else { content.answer(seen) }
+        if seen.path.contains(&digest) { layer(&content.layer, seen) } else { content.answer(seen) }
     })
     .await;
     (server, repository)

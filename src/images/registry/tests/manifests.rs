@@ -262,6 +262,16 @@ async fn bad_answers_give_their_reason() {
             "try again in",
         ),
         (
+            "429 for a second, then for ever",
+            |seen| {
+                let named =
+                    if seen.method == "HEAD" || seen.before == 0 { "1" } else { "18446744073709551615" };
+                with_header(status(429), "retry-after", named)
+            },
+            2,
+            "try again in 18446744073709551615 s",
+        ),
+        (
             "503 until a date",
             |_| with_header(status(503), "retry-after", "Sat, 28 Nov 2026 22:00:00 GMT"),
             1,
