@@ -26,7 +26,9 @@
 //! Readers take no lock. Nothing here runs anything, and nothing uses a network.
 
 mod archive;
+mod budget;
 mod compression;
+mod configuration;
 mod digest;
 mod formats;
 mod layer;
@@ -50,14 +52,14 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 
+pub use configuration::{ImageDescription, RunConfig};
 pub use digest::{ChainId, Digest, InvalidDigest};
-pub use formats::RunConfig;
 pub use load::LoadedImage;
 pub use options::{Input, Limits, LoadError, LoadOptions};
 pub use platform::Platform;
 pub use record::StoredImage;
 pub use remove::{ImageUse, RemoveError};
-pub use writer::{AddedLayer, ImageDescription, ImageWriter, PackedLayer};
+pub use writer::{AddedLayer, ImageWriter, PackedLayer};
 
 use super::ImageReference;
 use base::optional_file::read_optional;
