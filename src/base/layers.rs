@@ -38,9 +38,9 @@ pub struct MergedDirectory {
     pub layers: Vec<usize>,
 }
 
-/// What a name in a merged directory means.
+/// The meaning of a name in a merged directory.
 #[derive(Debug)]
-pub enum Found {
+pub enum MergedEntry {
     /// A directory.
     Directory(MergedDirectory),
     /// Anything else.
@@ -107,7 +107,7 @@ impl Layers {
     }
 
     /// Looks a name up in a directory; follows no link.
-    pub fn find(&self, directory: &MergedDirectory, name: &OsStr) -> io::Result<Option<Found>> {
+    pub fn find(&self, directory: &MergedDirectory, name: &OsStr) -> io::Result<Option<MergedEntry>> {
         let path = directory.path.join(name);
         let mut layers = Vec::new();
         for &layer in &directory.layers {
@@ -122,12 +122,12 @@ impl Layers {
                     break;
                 }
             } else if layers.is_empty() && !is_whiteout(&about) {
-                return Ok(Some(Found::Other { place, about }));
+                return Ok(Some(MergedEntry::Other { place, about }));
             } else {
                 break;
             }
         }
-        Ok((!layers.is_empty()).then_some(Found::Directory(MergedDirectory { path, layers })))
+        Ok((!layers.is_empty()).then_some(MergedEntry::Directory(MergedDirectory { path, layers })))
     }
 
     /// Moves a position to a directory, whose path begins at the root. Calls `missing` for each directory that does
@@ -154,8 +154,8 @@ impl Layers {
                 continue;
             }
             match self.find(position.last(), &part)? {
-                Some(Found::Directory(directory)) => position.ancestors.push(directory),
-                Some(Found::Other { place, about }) if about.is_symlink() => {
+                Some(MergedEntry::Directory(directory)) => position.ancestors.push(directory),
+                Some(MergedEntry::Other { place, about }) if about.is_symlink() => {
                     links_left = links_left.checked_sub(1).ok_or(Errno::LOOP)?;
                     let target = fs::read_link(place)?;
                     if target.is_absolute() {
@@ -169,7 +169,7 @@ impl Layers {
                         }
                     }
                 }
-                Some(Found::Other { .. }) => return Err(Errno::NOTDIR.into()),
+                Some(MergedEntry::Other { .. }) => return Err(Errno::NOTDIR.into()),
                 None => match missing(position, &part)? {
                     Some(made) => position.ancestors.push(made),
                     None => return Ok(false),
@@ -188,7 +188,8 @@ impl Layers {
             if !self.go(&mut position, directory, |_, _| Ok(None)).ok()? {
                 return None;
             }
-            let Some(Found::Other { place, about }) = self.find(position.last(), path.file_name()?).ok()?
+            let Some(MergedEntry::Other { place, about }) =
+                self.find(position.last(), path.file_name()?).ok()?
             else {
                 return None;
             };
@@ -214,11 +215,11 @@ impl Layers {
             for name in self.names(&directory)? {
                 let place = to.join(&directory.path).join(&name);
                 match self.find(&directory, &name)? {
-                    Some(Found::Directory(inner)) => {
+                    Some(MergedEntry::Directory(inner)) => {
                         fs::create_dir(&place)?;
                         next.push(inner);
                     }
-                    Some(Found::Other { place: source, about }) => {
+                    Some(MergedEntry::Other { place: source, about }) => {
                         copy_file(&source, &about, &place, &mut linked)?;
                     }
                     None => {}
@@ -298,10 +299,10 @@ fn copy_extended_attributes(source: &Path, place: &Path) {
     let mut names = vec![0; 1 << 16];
     let Ok(length) = rustix::fs::llistxattr(source, &mut names) else { return };
     for name in names[..length].split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok()) {
-        let kept = (name.starts_with("user.") && !name.starts_with(OVERLAY_ATTRIBUTES))
+        let is_copied = (name.starts_with("user.") && !name.starts_with(OVERLAY_ATTRIBUTES))
             || name == "security.capability";
         let mut value = vec![0; 1 << 16];
-        if kept && let Ok(length) = rustix::fs::lgetxattr(source, name, &mut value) {
+        if is_copied && let Ok(length) = rustix::fs::lgetxattr(source, name, &mut value) {
             let _ = rustix::fs::lsetxattr(place, name, &value[..length], XattrFlags::empty());
         }
     }
@@ -342,7 +343,7 @@ mod tests {
         }
         let lower = path("lower");
         write(&lower, "a/program", "code");
-        write(&lower, "a/b/kept", "kept");
+        write(&lower, "a/b/stays", "stays");
         write(&lower, "gone/file", "old");
         write(&lower, "hidden/old", "old");
         write(&lower, "covered", "old");
@@ -355,7 +356,7 @@ mod tests {
         rustix::fs::lsetxattr(path("middle").join("hidden"), OPAQUE, b"y", XattrFlags::empty()).unwrap();
         write(&path("upper"), "covered/inside", "directory");
         write(&path("upper"), "a/b/added", "added");
-        whiteout(&path("upper").join("a/b/kept"), true);
+        whiteout(&path("upper").join("a/b/stays"), true);
         fs::set_permissions(path("upper").join("a/b"), fs::Permissions::from_mode(0o1770)).unwrap();
         let copy = path("copy");
         Layers::new(vec![path("upper"), path("middle"), lower.clone()]).copy(&copy).unwrap();
@@ -367,7 +368,7 @@ mod tests {
         assert_eq!(about("a/program").ino(), about("a/b/same").ino());
         assert_eq!(fs::read_to_string(copy.join("a/b/added")).unwrap(), "added");
         assert!(about("covered/inside").is_file() && about("hidden/new").is_file());
-        for gone in ["gone", "hidden/old", "a/b/kept"] {
+        for gone in ["gone", "hidden/old", "a/b/stays"] {
             assert!(fs::symlink_metadata(copy.join(gone)).is_err(), "{gone}");
         }
         fs::write(copy.join("a/program"), "mine").unwrap();

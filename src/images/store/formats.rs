@@ -6,47 +6,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use super::archive::Archive;
+use super::configuration::ImageDescription;
 use super::digest::{Digest, is_hex};
 use super::options::{Limits, LoadError};
 use super::platform::Platform;
-use super::writer::ImageDescription;
-
-/// The process that a container of the image runs, by the image's configuration.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all(serialize = "camelCase", deserialize = "PascalCase"), default)]
-pub struct RunConfig {
-    /// The program and its fixed arguments.
-    #[serde(deserialize_with = "or_default", alias = "entrypoint")]
-    pub(crate) entrypoint: Vec<String>,
-    /// The default arguments.
-    #[serde(deserialize_with = "or_default", alias = "cmd")]
-    pub(crate) cmd: Vec<String>,
-    /// `NAME=value`.
-    #[serde(deserialize_with = "or_default", alias = "env")]
-    pub(crate) env: Vec<String>,
-    /// The working directory.
-    #[serde(deserialize_with = "or_default", alias = "workingDir")]
-    pub(crate) working_dir: String,
-    /// `user[:group]`, names or numbers.
-    #[serde(deserialize_with = "or_default", alias = "user")]
-    pub(crate) user: String,
-    #[serde(deserialize_with = "or_default", alias = "stopSignal")]
-    pub(crate) stop_signal: String,
-    /// `80/tcp` and the like: stored with the image, but without effect.
-    #[serde(deserialize_with = "or_default", alias = "exposedPorts")]
-    pub(crate) exposed_ports: BTreeMap<String, serde_json::Value>,
-}
-
-/// `null` counts as absent.
-fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(
-    from: D,
-) -> Result<T, D::Error> {
-    Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
-}
 
 /// One image of an archive, ready to be unpacked.
 #[derive(Debug)]
@@ -67,23 +34,6 @@ pub(super) struct ArchivedLayer {
     pub(super) digest: Option<Digest>,
     /// The digest of the layer's uncompressed content.
     pub(super) diff_id: Digest,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Configuration {
-    #[serde(flatten)]
-    pub(super) platform: Platform,
-    #[serde(default)]
-    pub(super) config: Option<RunConfig>,
-    pub(super) rootfs: RootFs,
-}
-
-/// The layers that a configuration names.
-#[derive(Debug, Deserialize)]
-pub(crate) struct RootFs {
-    /// The digests of the layers' uncompressed content.
-    #[serde(deserialize_with = "bounded")]
-    pub(crate) diff_ids: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -182,7 +132,7 @@ pub(crate) const INDEX_DEPTH: u8 = 3;
 const LIST_LENGTH: usize = 10_000;
 
 /// Reads a list up to [`LIST_LENGTH`].
-fn bounded<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+pub(super) fn bounded<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
     struct List<T>(PhantomData<T>);
 
     impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for List<T> {

@@ -22,10 +22,12 @@ use rustix::io::Errno;
 use tar::{Entry, EntryType};
 
 use super::archive::LimitedReader;
+use super::budget::Budget;
 use super::options::LoadError;
 use super::work::remove_tree;
-use super::writer::Budget;
-use base::layers::{Found, Layers, MergedDirectory, OPAQUE, OVERLAY_ATTRIBUTES, Position, copy_attributes};
+use base::layers::{
+    Layers, MergedDirectory, MergedEntry, OPAQUE, OVERLAY_ATTRIBUTES, Position, copy_attributes,
+};
 use base::root_dir::RootDir;
 
 /// The prefix of whiteouts, entries that remove a file of a lower layer.
@@ -46,7 +48,7 @@ pub(super) enum WhiteoutForm {
     Socket,
 }
 
-/// What a layer amounted to.
+/// The result of unpacking a layer.
 #[derive(Debug)]
 pub(super) struct UnpackedLayer {
     pub(super) size_bytes: u64,
@@ -253,7 +255,7 @@ impl<'a> LayerUnpacker<'a> {
             let directory = self.enter()?;
             rustix::fs::mkdirat(&directory.file, name, Mode::RWXU)?;
             if replaces {
-                // What this layer had here before hid the directories of lower layers.
+                // The entry that this layer had here before hid the directories of lower layers.
                 let path = self.position.last().path.join(name);
                 self.hide_content(&path)?;
                 self.go(above)?;
@@ -320,14 +322,14 @@ impl<'a> LayerUnpacker<'a> {
             return Err(lost().into());
         }
         match self.layers.find(self.position.last(), OsStr::new(target_name))? {
-            Some(Found::Other { place, about }) => {
+            Some(MergedEntry::Other { place, about }) => {
                 if self.own_entry(target_name)?.is_none() {
                     self.budget.take_bytes(about.len())?;
                     self.count_entry()?;
                     self.copy_up(&place, &about, target_name)?;
                 }
             }
-            Some(Found::Directory(_)) | None => return Err(lost().into()),
+            Some(MergedEntry::Directory(_)) | None => return Err(lost().into()),
         }
         let source = self.enter()?.file.try_clone()?;
         self.make_room(above, name)?;
@@ -490,7 +492,7 @@ impl<'a> LayerUnpacker<'a> {
             self.go(&above)?;
         }
         match self.layers.find(self.position.last(), OsStr::new(name))? {
-            Some(Found::Directory(made)) => Ok(made),
+            Some(MergedEntry::Directory(made)) => Ok(made),
             _ => Err(io::Error::from(io::ErrorKind::NotFound).into()),
         }
     }
@@ -550,7 +552,7 @@ impl<'a> LayerUnpacker<'a> {
         self.layers.directory(OWN).join(&self.position.last().path).join(name)
     }
 
-    /// What this layer has in the current directory; a whiteout, too.
+    /// This layer's entry in the current directory; a whiteout, too.
     fn own_entry(&self, name: &str) -> io::Result<Option<Metadata>> {
         if self.position.last().layers.first() != Some(&OWN) {
             return Ok(None);

@@ -26,7 +26,9 @@
 //! Readers take no lock. Nothing here runs anything, and nothing uses a network.
 
 mod archive;
+mod budget;
 mod compression;
+mod configuration;
 mod digest;
 mod formats;
 mod layer;
@@ -50,16 +52,17 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 
+pub(crate) use configuration::RootFs;
+pub use configuration::{ImageDescription, RunConfig};
 pub(crate) use digest::digest_of;
 pub use digest::{ChainId, Digest, InvalidDigest};
-pub use formats::RunConfig;
-pub(crate) use formats::{Descriptor, INDEX_DEPTH, OciIndex, OciManifest, RootFs};
+pub(crate) use formats::{Descriptor, INDEX_DEPTH, OciIndex, OciManifest};
 pub use load::LoadedImage;
 pub use options::{Input, Limits, LoadError, LoadOptions};
 pub use platform::Platform;
 pub use record::{Provenance, StoredImage};
 pub use remove::{ImageUse, RemoveError};
-pub use writer::{AddedLayer, ImageDescription, ImageWriter, PackedLayer};
+pub use writer::{AddedLayer, ImageWriter, PackedLayer};
 
 use super::ImageReference;
 use base::optional_file::read_optional;

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::ImageStore;
+use super::configuration::RunConfig;
 use super::digest::{ChainId, Digest};
-use super::formats::RunConfig;
 use super::work::entries;
 
 /// One image.
@@ -75,6 +75,14 @@ pub(super) const LAYER_ROOT: &str = "root";
 impl LayerRecord {
     pub(super) fn write(&self, layer: &Path) -> io::Result<()> {
         fs::write(layer.join(LAYER_RECORD), serde_json::to_vec(self)?)
+    }
+
+    /// Removes the record of a layer's directory, if it has one.
+    pub(super) fn remove(layer: &Path) -> io::Result<()> {
+        match fs::remove_file(layer.join(LAYER_RECORD)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 
     /// Reads the record of a layer's directory; `None` if the layer is not there or not whole.

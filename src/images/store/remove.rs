@@ -1,16 +1,16 @@
-//! Removes images: by name, or those that nothing uses. First the names and the record go, then the layers that no
-//! image has, in a way that a crash cannot leave an image without its layers.
+//! Removes images: by name, or those that nothing uses. First the record goes, then the layers that no image has, then
+//! the names: a crash leaves no image without its layers.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 
 use jiff::Timestamp;
 
 use super::digest::ChainId;
-use super::record::sync_directory;
-use super::work::{WorkDir, entries};
+use super::record::{LayerRecord, sync_directory};
+use super::work::{WorkDir, entries, remove_tree};
 use super::{ImageStore, Index, Names, StoredImage};
 use crate::ImageReference;
 
@@ -132,47 +132,49 @@ impl ImageStore {
 
     /// Removes images, and the layers that nothing has then. Returns the directory with their files, which are removed
     /// when it is dropped.
+    ///
+    /// Also frees space on a full disk, where nothing can be created or renamed: then the files are removed at once.
     fn remove_images(
         &self,
         lock: &File,
         images: &[&StoredImage],
         names: &Names,
     ) -> io::Result<Option<WorkDir>> {
-        // The names and records go first: without them, nobody finds the image.
-        self.write_names(names)?;
-        let trash = self.work_dir_under(lock)?;
+        // Without its record an image is not found, even if it has names.
         for image in images {
-            let place = if image.layers.is_empty() {
-                self.flat_directory(&image.id)
-            } else {
-                self.record_path(image)
-            };
-            move_into(&place, &trash)?;
+            unless_missing(fs::remove_file(self.record_path(image)))?;
         }
-        if self.records().is_dir() {
+        if !images.is_empty() && self.records().is_dir() {
             sync_directory(&self.records())?;
+        }
+        let mut trash = self.work_dir_under(lock).ok();
+        for image in images.iter().filter(|image| image.layers.is_empty()) {
+            discard(&self.flat_directory(&image.id), trash.as_ref())?;
         }
         let records = self.read_records();
         if records.unreadable > 0 {
             // An unreadable record may be of any layer.
-            tracing::warn!(
-                "{} records of images in {} are unreadable: no layer is removed",
-                records.unreadable,
-                self.directory.display()
-            );
-            return Ok(Some(trash));
-        }
-        let mut needed: HashSet<String> = self.kept_layers(lock)?.into_iter().collect();
-        for image in records.images {
-            needed.extend(image.layers.iter().map(|layer| layer.directory_name().to_owned()));
-        }
-        for layer in entries(&self.directory.join("layers"))? {
-            let name = layer.file_name().unwrap_or_default().to_string_lossy();
-            if !needed.contains(&*name) {
-                move_into(&layer, &trash)?;
+            let (count, store) = (records.unreadable, self.directory.display());
+            tracing::warn!("{count} records of images in {store} are unreadable: no layer is removed");
+        } else {
+            let mut needed: HashSet<String> = self.retained_layers(lock)?.into_iter().collect();
+            for image in records.images {
+                needed.extend(image.layers.iter().map(|layer| layer.directory_name().to_owned()));
+            }
+            for layer in entries(&self.directory.join("layers"))? {
+                let name = layer.file_name().unwrap_or_default().to_string_lossy();
+                if !needed.contains(&*name) {
+                    discard(&layer, trash.as_ref())?;
+                }
             }
         }
-        Ok(Some(trash))
+        // Written for every removed image, even one without names: readers look for changes there.
+        let changed = !images.is_empty() || *names != self.index().names;
+        if changed && self.write_names(names).is_err() {
+            drop(trash.take());
+            self.write_names(names)?;
+        }
+        Ok(trash)
     }
 
     fn removal_failed(&self) -> impl Fn(io::Error) -> RemoveError {
@@ -181,10 +183,21 @@ impl ImageStore {
     }
 }
 
-fn move_into(path: &PathBuf, trash: &WorkDir) -> io::Result<()> {
-    match fs::rename(path, trash.path().join(path.file_name().unwrap_or_default())) {
+/// Moves a directory of the store to those that are to be removed, or removes it now.
+fn discard(path: &Path, trash: Option<&WorkDir>) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default();
+    if trash.is_some_and(|trash| fs::rename(path, trash.path().join(name)).is_ok()) {
+        return Ok(());
+    }
+    // A layer without its record does not count as present.
+    LayerRecord::remove(path)?;
+    remove_tree(path)
+}
+
+fn unless_missing(done: io::Result<()>) -> io::Result<()> {
+    match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        moved => moved,
+        done => done,
     }
 }
 

@@ -16,7 +16,7 @@ use super::ImageStore;
 const HOLDER: &str = "holder";
 /// The directory with an empty file for each layer that the writer needs: they are not removed, although no image has
 /// them yet.
-const KEPT: &str = "kept";
+const RETAINED: &str = "retained";
 /// The prefix of unfinished images of versions that stored each image as one directory.
 const OLD_UNPACKING: &str = "unpack-";
 
@@ -34,13 +34,19 @@ impl WorkDir {
 
     /// Keeps a layer from removal while this writer lives. The caller holds the store's lock.
     pub(super) fn keep(&self, layer: &str) -> io::Result<()> {
-        fs::write(self.path.join(KEPT).join(layer), "")
+        fs::write(self.path.join(RETAINED).join(layer), "")
     }
 }
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        // The next writer removes what cannot be removed now.
+        // The next writer removes what cannot be removed now. The lock's file goes last: without it, others would take
+        // the directory for a dead writer's.
+        for path in entries(&self.path).unwrap_or_else(|_| Vec::new()) {
+            if !path.ends_with(HOLDER) {
+                let _ = remove_tree(&path);
+            }
+        }
         let _ = remove_tree(&self.path);
     }
 }
@@ -58,7 +64,7 @@ impl ImageStore {
     /// As [`Self::work_dir`], for a caller that holds the store's lock.
     pub(super) fn work_dir_under(&self, _lock: &File) -> io::Result<WorkDir> {
         let path = self.new_directory().join(format!("{:016x}", base::random::random::<u64>()));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(path.join(KEPT))?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path.join(RETAINED))?;
         let holder = File::create(path.join(HOLDER))?;
         flock(&holder, FlockOperation::NonBlockingLockExclusive)?;
         Ok(WorkDir { path, _holder: holder })
@@ -69,14 +75,14 @@ impl ImageStore {
     }
 
     /// The layers that living writers keep. The caller holds the store's lock.
-    pub(super) fn kept_layers(&self, _lock: &File) -> io::Result<Vec<String>> {
-        let mut kept = Vec::new();
+    pub(super) fn retained_layers(&self, _lock: &File) -> io::Result<Vec<String>> {
+        let mut retained = Vec::new();
         for writer in entries(&self.new_directory())? {
-            for layer in entries(&writer.join(KEPT))? {
-                kept.extend(layer.file_name().and_then(|name| name.to_str()).map(str::to_owned));
+            for layer in entries(&writer.join(RETAINED))? {
+                retained.extend(layer.file_name().and_then(|name| name.to_str()).map(str::to_owned));
             }
         }
-        Ok(kept)
+        Ok(retained)
     }
 
     /// Removes what crashed writers left.
@@ -90,19 +96,26 @@ impl ImageStore {
                     abandoned.push(WorkDir { path, _holder: holder });
                 }
                 Ok(_) => {}
-                Err(_) => remove_tree(&path)?,
+                Err(_) => remove_or_warn(&path),
             }
         }
         for path in entries(&self.directory)? {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if name.starts_with(OLD_UNPACKING) {
-                remove_tree(&path)?;
+                remove_or_warn(&path);
             }
         }
         drop(lock);
         // Removed without the store's lock: it may take long.
         drop(abandoned);
         Ok(())
+    }
+}
+
+/// Removes remains, which another process may be removing too.
+fn remove_or_warn(path: &Path) {
+    if let Err(error) = remove_tree(path) {
+        tracing::warn!("cannot remove {}: {error}", path.display());
     }
 }
 

@@ -13,13 +13,13 @@ use std::rc::Rc;
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
+use super::budget::Budget;
 use super::compression;
+use super::configuration::ImageDescription;
 use super::digest::{ChainId, Digest};
-use super::formats::{Configuration, RunConfig};
 use super::layer::{LayerUnpacker, WhiteoutForm};
 use super::options::{Limits, LoadError};
-use super::platform::Platform;
-use super::record::{LAYER_ROOT, LayerRecord, Provenance, StoredImage, sync_directory};
+use super::record::{LAYER_ROOT, LayerRecord, StoredImage, sync_directory};
 use super::work::{WorkDir, remove_tree};
 use super::{ImageStore, Names};
 use crate::ImageReference;
@@ -43,72 +43,6 @@ pub struct AddedLayer {
     pub was_present: bool,
     /// Notes for the user.
     pub notes: Vec<String>,
-}
-
-/// An image's description, without its layers.
-#[derive(Clone, Debug)]
-pub struct ImageDescription {
-    /// The digest of its configuration.
-    pub id: Digest,
-    /// The digest of its manifest, if it is known.
-    pub manifest_digest: Option<Digest>,
-    /// `linux/amd64`.
-    pub platform: String,
-    /// The way it comes here.
-    pub provenance: Provenance,
-    /// The process it runs.
-    pub run: RunConfig,
-}
-
-impl ImageDescription {
-    /// Reads an image's configuration; also returns the platform and the digests of the layers' tar streams, the lowest
-    /// one first.
-    pub fn read(configuration: &[u8]) -> Result<(Self, Platform, Vec<Digest>), serde_json::Error> {
-        let Configuration { platform, config, rootfs } = serde_json::from_slice(configuration)?;
-        let description = Self {
-            id: Digest::of(configuration),
-            manifest_digest: None,
-            platform: platform.to_string(),
-            provenance: Provenance::Loaded,
-            run: config.unwrap_or_default(),
-        };
-        let diff_ids: Result<Vec<Digest>, _> =
-            rootfs.diff_ids.into_iter().map(|text| Digest::parse(&text)).collect();
-        Ok((description, platform, diff_ids.map_err(serde::de::Error::custom)?))
-    }
-}
-
-/// What is left of an image's limits.
-#[derive(Clone, Debug)]
-pub(super) struct Budget {
-    pub(super) limits: Limits,
-    bytes: u64,
-    entries: u64,
-}
-
-impl Budget {
-    pub(super) fn new(limits: &Limits) -> Self {
-        Self { limits: limits.clone(), bytes: limits.unpacked_bytes, entries: limits.entries }
-    }
-
-    pub(super) fn take_bytes(&mut self, count: u64) -> Result<(), LoadError> {
-        let left = self.bytes.checked_sub(count).ok_or_else(|| {
-            LoadError::TooLarge(format!(
-                "the image unpacks to more than {} bytes",
-                self.limits.unpacked_bytes
-            ))
-        })?;
-        self.bytes = left;
-        Ok(())
-    }
-
-    pub(super) fn take_entries(&mut self, count: u64) -> Result<(), LoadError> {
-        let left = self.entries.checked_sub(count).ok_or_else(|| {
-            LoadError::TooLarge(format!("the image has more than {} files", self.limits.entries))
-        })?;
-        self.entries = left;
-        Ok(())
-    }
 }
 
 /// One image that is being added. Blocking: use it from a thread of its own.
@@ -193,7 +127,7 @@ impl ImageWriter<'_> {
             Ok(unpacked) => unpacked,
             Err(error) => {
                 self.budget = budget;
-                // What cannot be removed now is removed with the writer.
+                // Remains that cannot be removed now are removed with the writer.
                 let _ = remove_tree(&making);
                 return Err(error);
             }

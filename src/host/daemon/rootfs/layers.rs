@@ -68,6 +68,8 @@ mod tests {
     use super::*;
     use base::layers::OPAQUE;
 
+    type MountFn = fn(&Layers, &OwnedFd, &OwnedFd, &Path) -> io::Result<()>;
+
     /// IMG-3: the kernel shows the layers as they are stored, with both forms of its options, and writes to none.
     #[test]
     fn the_kernel_merges_the_layers() {
@@ -82,7 +84,7 @@ mod tests {
         };
         let lower = directory("lower:, \\");
         fs::write(lower.join("gone"), "old").unwrap();
-        fs::write(lower.join("kept"), "lower").unwrap();
+        fs::write(lower.join("stays"), "lower").unwrap();
         fs::create_dir(lower.join("hidden")).unwrap();
         fs::write(lower.join("hidden/old"), "old").unwrap();
         let upper = directory("upper");
@@ -93,7 +95,6 @@ mod tests {
         let between = (0..200).map(|number| directory(&format!("layer-{number}")));
         let directories = std::iter::once(upper).chain(between).chain([lower.clone()]).collect();
         let layers = Layers::new(directories);
-        type MountFn = fn(&Layers, &OwnedFd, &OwnedFd, &Path) -> io::Result<()>;
         for (name, mount) in [("new", one_by_one as MountFn), ("old", at_once)] {
             let [own, work, place] = ["own", "work", "root"].map(|part| directory(&format!("{name}/{part}")));
             let layers = &layers;
@@ -103,7 +104,7 @@ mod tests {
                     crate::daemon::os::unshare(UnshareFlags::NEWNS)?;
                     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
                     mount(layers, &hold(&own)?, &hold(&work)?, &place)?;
-                    fs::write(place.join("kept"), "written")?;
+                    fs::write(place.join("stays"), "written")?;
                     fs::write(place.join("hidden/new"), "new")?;
                     let names = |path: &Path| -> io::Result<Vec<String>> {
                         let mut names = Vec::new();
@@ -118,12 +119,12 @@ mod tests {
                 let (root, hidden) = seen.join().unwrap().unwrap();
                 assert_eq!(
                     (root, hidden),
-                    (vec!["hidden".into(), "kept".into()], vec!["new".to_owned()]),
+                    (vec!["hidden".into(), "stays".into()], vec!["new".to_owned()]),
                     "{name}"
                 );
             });
-            assert_eq!(fs::read_to_string(own.join("kept")).unwrap(), "written");
+            assert_eq!(fs::read_to_string(own.join("stays")).unwrap(), "written");
         }
-        assert_eq!(fs::read_to_string(lower.join("kept")).unwrap(), "lower");
+        assert_eq!(fs::read_to_string(lower.join("stays")).unwrap(), "lower");
     }
 }

@@ -6,6 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use super::*;
 use crate::store::layer::WhiteoutForm;
 
+/// A case's name, its layers' entries, and the tree.
+type Case<'a> = (&'a str, Vec<Vec<(&'a str, TestEntry<'a>)>>, &'a [&'a str]);
+
 /// Adds layers as an image `NAME:latest`.
 fn add(
     store: &ImageStore,
@@ -52,7 +55,6 @@ fn shown(scene: &StoreFixture, name: &str) -> Vec<String> {
 #[test]
 fn upper_layers_change_what_lower_ones_have_img_3() {
     let file = |text: &'static str| Plain(text, 0o644);
-    type Case<'a> = (&'a str, Vec<Vec<(&'a str, TestEntry<'a>)>>, &'a [&'a str]);
     let table: Vec<Case<'_>> = vec![
         (
             "a file over a directory, and a directory over that file",

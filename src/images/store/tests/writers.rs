@@ -37,7 +37,7 @@ fn the_remains_of_killed_writers_are_removed_img_3() {
         fs::create_dir_all(&locked).unwrap();
         fs::write(locked.join("file"), "x").unwrap();
         symlink("/etc", locked.join("link")).unwrap();
-        fs::set_permissions(&locked, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&locked, fs::Permissions::from_mode(0o000)).unwrap();
         if holder {
             File::create(new.join(name).join("holder")).unwrap();
         }
@@ -55,9 +55,9 @@ fn the_remains_of_killed_writers_are_removed_img_3() {
 }
 
 /// A reader that fails after some bytes, as a connection or a full disk does.
-struct Failing<'a>(&'a [u8], io::ErrorKind);
+struct FailingReader<'a>(&'a [u8], io::ErrorKind);
 
-impl Read for Failing<'_> {
+impl Read for FailingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.0.is_empty() { Err(self.1.into()) } else { self.0.read(buffer) }
     }
@@ -74,7 +74,7 @@ fn a_failed_layer_leaves_nothing_and_can_be_repeated_img_3() {
     let mut writer = scene.store.writer(&Limits { unpacked_bytes: 6000, ..Limits::default() }).unwrap();
     for cut in [0, 100, 600, 2000, 5000] {
         let failed =
-            writer.add_layer(packed(&diff_id), Failing(&layer[..cut], io::ErrorKind::ConnectionReset));
+            writer.add_layer(packed(&diff_id), FailingReader(&layer[..cut], io::ErrorKind::ConnectionReset));
         assert!(failed.is_err(), "{cut}");
         assert!(scene.listed("layers").is_empty(), "{cut}");
         assert!(!writer.directory().join("layer").exists(), "{cut}");
@@ -120,7 +120,7 @@ fn writers_add_the_same_layers_at_once_img_3() {
     assert_eq!(scene.files("app:3").len(), 4);
 }
 
-/// A layer that has no image yet is kept for its writer, and only for it.
+/// A layer that has no image yet stays for its writer, and only for it.
 #[test]
 fn a_writers_layers_are_not_removed_img_3() {
     let scene = StoreFixture::new();
@@ -165,7 +165,7 @@ fn a_flattened_image_of_an_earlier_version_works_img_3() {
     let image = store.join(format!("sha256-{}", id.hex()));
     fs::create_dir_all(image.join("rootfs/etc/closed")).unwrap();
     fs::write(image.join("rootfs/etc/closed/file"), "x").unwrap();
-    fs::set_permissions(image.join("rootfs/etc/closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(image.join("rootfs/etc/closed"), fs::Permissions::from_mode(0o000)).unwrap();
     fs::write(store.join("lock"), "").unwrap();
     let record = format!(
         r#"{{"id": "{id}", "manifestDigest": "{manifest}", "platform": "linux/amd64", "sizeBytes": 7,
@@ -243,7 +243,7 @@ fn an_image_has_digests_in_its_repositories_img_3() {
     assert_eq!(scene.store.list()[0].1, ["reg.io/app:1"]);
     // The tag takes them with it, but not those of another repository.
     let pulled = reference(&format!("other.io/app@{index}"));
-    scene.store.add_names_to(&image.id, &[pulled.clone()], Provenance::Pulled).unwrap();
+    scene.store.add_names_to(&image.id, std::slice::from_ref(&pulled), Provenance::Pulled).unwrap();
     assert_eq!(scene.store.remove("reg.io/app:1", |_| None).unwrap(), ["reg.io/app:1"]);
     assert!(scene.find(&format!("reg.io/app@{index}")).is_none());
     assert!(scene.find(&pulled.to_string()).is_some());

@@ -1,0 +1,93 @@
+//! An image's configuration: the document whose digest is the image's id.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::digest::Digest;
+use super::formats::bounded;
+use super::platform::Platform;
+use super::record::Provenance;
+
+/// An image's description, without its layers.
+#[derive(Clone, Debug)]
+pub struct ImageDescription {
+    /// The digest of its configuration.
+    pub id: Digest,
+    /// The digest of its manifest, if it is known.
+    pub manifest_digest: Option<Digest>,
+    /// `linux/amd64`.
+    pub platform: String,
+    /// The way it comes here.
+    pub provenance: Provenance,
+    /// The process it runs.
+    pub run: RunConfig,
+}
+
+impl ImageDescription {
+    /// Reads an image's configuration; also returns the platform and the digests of the layers' tar streams, the lowest
+    /// one first.
+    pub fn read(configuration: &[u8]) -> Result<(Self, Platform, Vec<Digest>), serde_json::Error> {
+        let Configuration { platform, config, rootfs } = serde_json::from_slice(configuration)?;
+        let description = Self {
+            id: Digest::of(configuration),
+            manifest_digest: None,
+            platform: platform.to_string(),
+            provenance: Provenance::Loaded,
+            run: config.unwrap_or_default(),
+        };
+        let diff_ids: Result<Vec<Digest>, _> =
+            rootfs.diff_ids.into_iter().map(|text| Digest::parse(&text)).collect();
+        Ok((description, platform, diff_ids.map_err(serde::de::Error::custom)?))
+    }
+}
+
+/// The process that a container of the image runs, by the image's configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all(serialize = "camelCase", deserialize = "PascalCase"), default)]
+pub struct RunConfig {
+    /// The program and its fixed arguments.
+    #[serde(deserialize_with = "or_default", alias = "entrypoint")]
+    pub(crate) entrypoint: Vec<String>,
+    /// The default arguments.
+    #[serde(deserialize_with = "or_default", alias = "cmd")]
+    pub(crate) cmd: Vec<String>,
+    /// `NAME=value`.
+    #[serde(deserialize_with = "or_default", alias = "env")]
+    pub(crate) env: Vec<String>,
+    /// The working directory.
+    #[serde(deserialize_with = "or_default", alias = "workingDir")]
+    pub(crate) working_dir: String,
+    /// `user[:group]`, names or numbers.
+    #[serde(deserialize_with = "or_default", alias = "user")]
+    pub(crate) user: String,
+    #[serde(deserialize_with = "or_default", alias = "stopSignal")]
+    pub(crate) stop_signal: String,
+    /// `80/tcp` and the like: stored with the image, but without effect.
+    #[serde(deserialize_with = "or_default", alias = "exposedPorts")]
+    pub(crate) exposed_ports: BTreeMap<String, serde_json::Value>,
+}
+
+/// `null` counts as absent.
+fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
+}
+
+#[derive(Deserialize)]
+struct Configuration {
+    #[serde(flatten)]
+    platform: Platform,
+    #[serde(default)]
+    config: Option<RunConfig>,
+    rootfs: RootFs,
+}
+
+/// The layers that a configuration names.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RootFs {
+    /// The digests of the layers' uncompressed content.
+    #[serde(deserialize_with = "bounded")]
+    pub(crate) diff_ids: Vec<String>,
+}
