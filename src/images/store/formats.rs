@@ -2,7 +2,6 @@
 //!
 //! Reads an archive's documents and checks every digest on the way; unpacks nothing.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
