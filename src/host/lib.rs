@@ -32,7 +32,7 @@ pub mod seccomp;
 mod spec;
 
 #[cfg(target_os = "linux")]
-pub use daemon::{bound_as_containers, namespaces_work, node_host_main};
+pub use daemon::{accounts_of_system, bound_as_containers, namespaces_work, node_host_main};
 pub use descendants::Descendants;
 pub use faults::{HostDiskFault, HostFaults};
 pub use image_users::containers_of_image;

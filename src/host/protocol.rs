@@ -123,6 +123,10 @@ pub struct Launch {
     /// none without such a file system. Journals of protocol 4 have one directory or none.
     #[serde(default, alias = "image_root", deserialize_with = "layers")]
     pub image_layers: Vec<PathBuf>,
+    /// A root with the machine's system directories and these installation prefixes of its programs, shown instead of
+    /// all the machine's files.
+    #[serde(default)]
+    pub system_root: Option<Vec<PathBuf>>,
 }
 
 /// Reads a list of layers, or the one directory of an earlier version.
@@ -145,8 +149,8 @@ impl Launch {
         if self.image_ref.is_empty() { &self.image_id } else { &self.image_ref }
     }
 
-    /// Returns true if the container has an image's own files as its root.
-    pub(crate) fn has_own_root(&self) -> bool {
+    /// Returns true if the root of the container has the files of a loaded or pulled image.
+    pub(crate) fn has_image_files(&self) -> bool {
         !self.image_layers.is_empty()
     }
 

@@ -32,8 +32,8 @@ impl DataDir {
         home
     }
 
-    /// A directory that every user may write to, at a path where containers see the machine's directories, because they
-    /// have their own `/tmp`.
+    /// A directory that every user may write to, at a path where containers of users' images see the machine's
+    /// directories, because they have their own `/tmp`.
     pub(crate) fn visible_to_containers() -> Self {
         use std::os::unix::fs::PermissionsExt;
         let home = Self { directory: HostDirectory::in_directory("/var/tmp") };

@@ -89,7 +89,8 @@ pub(super) fn account(
     let entry = users(passwd).find(|entry| entry.uid == effective);
     let home = entry.map(|entry| entry.home).filter(|home| !home.is_empty()).unwrap_or("/").into();
     // With an image's own files even root must be set: it has the image's groups, not this machine's.
-    let is_requested = uid.is_some() || gid.is_some() || !security.groups.is_empty() || launch.has_own_root();
+    let is_requested =
+        uid.is_some() || gid.is_some() || !security.groups.is_empty() || launch.has_image_files();
     if own_uid != 0 || !is_requested {
         return Ok(UserAccount { user: None, home });
     }
@@ -129,7 +130,7 @@ fn ids(launch: &Launch, passwd: &str, group: &str) -> Result<(Option<u32>, Optio
         _ if user.is_empty() => None,
         Ok(number) => Some(number),
         // As in Kubernetes, which does not read the image's files; built-in images are Podium's own.
-        Err(_) if launch.spec.security.non_root && launch.has_own_root() => {
+        Err(_) if launch.spec.security.non_root && launch.has_image_files() => {
             return Err(RuntimeError::InvalidConfig(format!(
                 "container has runAsNonRoot and image has non-numeric user ({user}), cannot verify user is non-root"
             )));

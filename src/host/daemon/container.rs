@@ -18,6 +18,7 @@ use super::io::Streams;
 use super::reaper::ProcessExit;
 use super::rootfs::remove_directory;
 use super::subreaper::Subreaper;
+use super::system_files::SystemFiles;
 use super::{Host, os};
 use crate::journal::{Entry, JournaledContainer, container_dir, tmp_dir};
 use crate::protocol::Launch;
@@ -37,6 +38,8 @@ pub(super) struct Container {
     /// The directory of its private root and its termination message: in memory if there are namespaces.
     pub(super) private: PathBuf,
     pub(super) launch: Launch,
+    /// The lower layer of its root, if its image is built in.
+    pub(super) system_files: Option<Rc<SystemFiles>>,
     pub(super) record: RefCell<ContainerRecord>,
     /// Its program has not been executed yet.
     pub(super) starting: Cell<bool>,
@@ -112,6 +115,7 @@ impl Container {
             tmp: tmp_dir(host_dir, &id),
             private,
             launch,
+            system_files: None,
             record: RefCell::new(record),
             id,
             starting: Cell::new(false),

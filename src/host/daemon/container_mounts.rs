@@ -1,6 +1,7 @@
 //! A container's view besides the machine's own files: volumes, its pod's files, its image's directories.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use super::container::{Container, TERMINATION_LOG};
 use super::error::os_error;
 use super::pod::Pod;
 use super::rootfs::{BindMount, UPPER};
+use super::system_files::SystemFiles;
 use super::{Host, environment};
 use crate::RuntimeError;
 use crate::protocol::Launch;
@@ -24,6 +26,10 @@ pub(super) struct ContainerFiles<'a> {
     pub(super) dir: &'a Path,
     /// In memory, where there are namespaces.
     pub(super) private: &'a Path,
+    /// Its own /tmp, if it sees one.
+    pub(super) tmp: Option<&'a Path>,
+    /// The lower layer of its root, if its image is built in.
+    pub(super) system: Option<&'a SystemFiles>,
 }
 
 impl Host {
@@ -91,21 +97,31 @@ impl Host {
             }
             // A container with an image's files gets the machine's file if the pod has none: the image's own would be
             // wrong.
-            let of_image = launch.has_own_root();
+            let of_image = launch.has_image_files() || own.system.is_some();
             let of_machine = (of_image && !source.exists()) || (memory && pod.spec.host.ipc);
             let source = if of_machine { machines.to_path_buf() } else { source };
             if source.exists() && (of_image || machines.exists()) {
                 // As in containerd, the container's names are as writable as its root. The kubelet's hosts file is
-                // always writable.
-                let read_only =
-                    launch.spec.security.read_only_root && matches!(name, "resolv.conf" | "hostname");
+                // always writable. Root's containers must not write the machine's files. Its shared memory is what
+                // `hostIPC` is for.
+                let read_only = (launch.spec.security.read_only_root
+                    && matches!(name, "resolv.conf" | "hostname"))
+                    || (of_machine && !memory);
                 shows.push(BindMount { read_only, ..BindMount::new(source, place.into()) });
             }
+        }
+        if let Some(system) = own.system {
+            let of_system = self.system_mounts(launch, system, own.tmp).map_err(os_error("mounts"))?;
+            shows.extend(of_system.into_iter().filter(|show| !covered(&show.target)));
         }
         let path = launch.spec.termination_message_path.clone();
         shows.push(BindMount::new(termination_log, path));
         let hidden = |target: &&Container| {
-            self.overlays || self.hidden.is_some() || launch.has_own_root() || target.dir.starts_with("/tmp")
+            self.overlays
+                || self.hidden.is_some()
+                || launch.has_image_files()
+                || own.system.is_some()
+                || target.dir.starts_with("/tmp")
         };
         if let Some(target) = target.filter(hidden) {
             // The container does not see the target's directories at their paths on the machine, to which TARGET_ROOT
@@ -119,6 +135,43 @@ impl Host {
         // Outer mount points come first: mounted later, they would hide the inner ones.
         shows.sort_by_key(|show| show.target.components().count());
         Ok((shows, env))
+    }
+
+    /// Returns the mounts of a built-in image besides the machine's system directories: its own /tmp, the machine's
+    /// mounts below these directories, and the installation prefixes of its programs. Where the data directory is in
+    /// one of them, it is hidden.
+    fn system_mounts(
+        &self,
+        launch: &Launch,
+        system: &SystemFiles,
+        tmp: Option<&Path>,
+    ) -> io::Result<Vec<BindMount>> {
+        let mut shows = Vec::new();
+        if let Some(tmp) = tmp {
+            let read_only = launch.spec.security.read_only_root;
+            shows.push(BindMount { read_only, ..BindMount::new(tmp.to_path_buf(), "/tmp".into()) });
+        }
+        let in_system = |path: &Path| system.directories.iter().any(|shown| path.starts_with(shown));
+        let mut points = self.mount_table.borrow_mut().of_machine()?;
+        points.retain(|point| in_system(point) && !system.directories.contains(point));
+        points.sort();
+        // A mount is shown with all mounts in it.
+        points.dedup_by(|inner, outer| inner.starts_with(&*outer));
+        let prefixes = launch.system_root.iter().flatten();
+        let prefixes = prefixes.filter(|prefix| prefix.is_absolute() && !in_system(prefix));
+        let shown: Vec<PathBuf> = points.into_iter().chain(prefixes.cloned()).collect();
+        if let Some(hidden) = &self.hidden
+            && system.directories.iter().chain(&shown).any(|path| hidden.directory.starts_with(path))
+        {
+            let nothing = BindMount::new(hidden.nothing.clone(), hidden.directory.clone());
+            shows.push(BindMount { read_only: true, ..nothing });
+        }
+        shows.extend(shown.into_iter().filter(|path| path.exists()).map(|path| BindMount {
+            read_only: true,
+            recursive: true,
+            ..BindMount::new(path.clone(), path)
+        }));
+        Ok(shows)
     }
 }
 
@@ -139,9 +192,9 @@ pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
     // The layer holds the files that an image's container has written.
     let written = target.dir.join("layers").join(UPPER);
     let over_machine = target.private.join("layers").join(UPPER);
-    if target.launch.has_own_root() && written.exists() {
+    if target.launch.has_image_files() && written.exists() {
         root = written;
-    } else if !target.launch.has_own_root() && over_machine.exists() {
+    } else if !target.launch.has_image_files() && over_machine.exists() {
         root = over_machine;
     }
     if let Some(main) = target.main.get() {
@@ -152,7 +205,7 @@ pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
         let own = main.as_raw_nonzero().to_string();
         let pid = numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()).unwrap_or(&own);
-        if target.launch.has_own_root() {
+        if target.launch.has_image_files() || target.system_files.is_some() {
             root = format!("/proc/{pid}/root").into();
         }
         variables.push(("TARGET_PID".to_owned(), pid.to_owned()));

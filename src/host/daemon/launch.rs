@@ -23,6 +23,7 @@ use super::pod::Pod;
 use super::rootfs::{BindMount, ImageRoot, Overlay, View};
 use super::seccomp::Filter;
 use super::spawn::{Parent, SpawnRequest};
+use super::system_files::SystemFiles;
 use super::user::User;
 use super::{Host, capabilities, environment, os};
 use crate::protocol::Launch;
@@ -32,9 +33,15 @@ use base::optional_file::read_optional;
 
 /// Returns the account that a container runs as, according to the account files that it sees; and the user that it
 /// appears to run as, if this process cannot change its user.
-fn resolve_user(launch: &Launch) -> Result<(UserAccount, Option<User>), RuntimeError> {
+fn resolve_user(
+    launch: &Launch,
+    system: Option<&SystemFiles>,
+) -> Result<(UserAccount, Option<User>), RuntimeError> {
     let own_uid = rustix::process::getuid().as_raw();
-    if !launch.has_own_root() {
+    if let Some(system) = system {
+        return Ok((account(launch, &system.passwd, &system.group, own_uid)?, None));
+    }
+    if !launch.has_image_files() {
         let read = |path: &str| read_optional(path);
         return Ok((account(launch, &read("/etc/passwd"), &read("/etc/group"), own_uid)?, None));
     }
@@ -132,20 +139,30 @@ impl Host {
         pod: &Rc<Pod>,
         mut launch: Launch,
     ) -> Result<(Rc<Container>, PipeEnd), RuntimeError> {
-        if launch.has_own_root() && !self.isolation.namespaces {
+        if launch.has_image_files() && !self.isolation.namespaces {
             return Err(root_fs_unsupported(&launch.spec.image));
         }
         let filter = filter_of(&launch.spec.security).map_err(RuntimeError::CreateFailed)?;
         let target = find_target(pod, &launch);
         let target = target.as_deref();
-        // A debug container does not see the files of its target's image as its own root; it reads them through
-        // TARGET_ROOT.
-        let beside = target.filter(|target| !target.launch.has_own_root() && !launch.has_own_root());
+        let system = if launch.system_root.is_some() { self.system_files()? } else { None };
+        // A debug container does not see the files of its target's image as its own root if one of them has a loaded
+        // image or only one a built-in image; it reads them through TARGET_ROOT.
+        let beside = target.filter(|target| {
+            !target.launch.has_image_files()
+                && !launch.has_image_files()
+                && target.launch.system_root.is_some() == launch.system_root.is_some()
+        });
         let id = self.new_id();
         let own = OwnDirectories::create(self, pod, &launch, &id, beside)?;
-        let (account, seems) = resolve_user(&launch)?;
+        let (account, seems) = resolve_user(&launch, system.as_deref())?;
         let shown_user = shown_user(account.user.as_ref().or(seems.as_ref()), account.user.is_some());
-        let files = ContainerFiles { dir: &own.dir, private: &own.private };
+        let files = ContainerFiles {
+            dir: &own.dir,
+            private: &own.private,
+            tmp: own.visible_tmp.as_deref(),
+            system: system.as_deref(),
+        };
         let (mut shows, mounts_env) = self.bind_mounts(pod, &launch, files, target)?;
         if let Some(user) = &account.user {
             own.give_to(user, &launch)?;
@@ -159,7 +176,8 @@ impl Host {
 
         let working_dir = requested_working_dir(&launch, target);
         let (files, working_dir) = if self.isolation.namespaces {
-            let view = self.view(pod, &launch, &own, shows, &working_dir, seems)?;
+            let image = image_root(&launch, &own, system.as_deref(), seems);
+            let view = self.view(pod, &launch, &own, shows, &working_dir, image)?;
             (Files::Own(Box::new(view)), working_dir)
         } else {
             (Files::Machine, working_dir_of_machine(&launch, working_dir, &own.root))
@@ -171,7 +189,7 @@ impl Host {
         let (report_read, report_write) = pipe_end::pipe().map_err(os_error("pipe"))?;
         let (limits, group) = self.control_group(pod, &launch, &id)?;
         let (mut pid_namespace, init) = self.pid_namespace(pod, target)?;
-        let is_first = init.is_some() && launch.has_own_root();
+        let is_first = init.is_some() && launch.has_image_files();
         let parent = match &init {
             Some(init) if is_first => Parent::First(&init.namespace),
             Some(init) => Parent::Own(&init.namespace),
@@ -216,6 +234,7 @@ impl Host {
             tmp: own.tmp,
             private: own.private,
             launch,
+            system_files: system,
             record: RefCell::new(record),
             starting: Cell::new(true),
             env,
@@ -238,8 +257,7 @@ impl Host {
         Ok((container, report))
     }
 
-    /// Returns the files that the container sees, in a mount namespace of its own. `seems` is the user that it appears
-    /// to run as.
+    /// Returns the files that the container sees, in a mount namespace of its own.
     fn view(
         &self,
         pod: &Pod,
@@ -247,13 +265,13 @@ impl Host {
         own: &OwnDirectories,
         bind_mounts: Vec<BindMount>,
         working_dir: &Path,
-        seems: Option<User>,
+        image: Option<ImageRoot>,
     ) -> Result<View, RuntimeError> {
         let overlay = match &self.memory {
-            Some(memory) if self.overlays && !launch.host_view => Some(Overlay {
+            Some(memory) if self.overlays && !launch.host_view && image.is_none() => Some(Overlay {
                 memory: memory.clone(),
                 mounts: self.mount_table.borrow_mut().of_machine().map_err(os_error("mounts"))?,
-                beside: own.shared_layer.clone(),
+                beside: own.shared_layers.clone(),
             }),
             _ => None,
         };
@@ -262,7 +280,7 @@ impl Host {
             root: own.root.clone(),
             tmp: own.visible_tmp.clone().unwrap_or_default(),
             dir: own.dir.clone(),
-            layers: own.private.join("layers"),
+            layers: if launch.has_image_files() { &own.dir } else { &own.private }.join("layers"),
             bind_mounts,
             working_dir: working_dir.to_path_buf(),
             hidden: self.hidden.clone(),
@@ -274,10 +292,7 @@ impl Host {
             every_device: security.privileged,
             of_machine: launch.host_view,
             read_only: security.read_only_root,
-            image: launch.has_own_root().then(|| ImageRoot {
-                layers: Layers::new(launch.image_layers.clone()),
-                apparent_user: seems,
-            }),
+            image,
             overlay,
         })
     }
@@ -315,6 +330,26 @@ impl Host {
         let init = self.make_init().map_err(os_error("PID namespace"))?;
         Ok((Some(Rc::clone(&init.namespace)), Some(init)))
     }
+}
+
+/// Returns the image's files that the container sees; `None` if it sees the machine's. `seems` is the user that it
+/// appears to run as.
+fn image_root(
+    launch: &Launch,
+    own: &OwnDirectories,
+    system: Option<&SystemFiles>,
+    seems: Option<User>,
+) -> Option<ImageRoot> {
+    if launch.has_image_files() {
+        let layers = Layers::new(launch.image_layers.clone());
+        return Some(ImageRoot { layers, machine: Vec::new(), beside: None, apparent_user: seems });
+    }
+    system.map(|system| ImageRoot {
+        layers: Layers::new(vec![system.base.clone()]),
+        machine: system.directories.clone(),
+        beside: own.shared_layers.clone(),
+        apparent_user: None,
+    })
 }
 
 /// Finds the latest attempt of the container that a debug container targets.

@@ -47,11 +47,12 @@ mod spawn;
 mod start;
 mod subreaper;
 mod sysctls;
+mod system_files;
 mod terminals;
 mod unclaimed;
 mod user;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -76,6 +77,8 @@ use pod::Pod;
 use reaper::Reaper;
 use rootfs::MaskedDirectory;
 pub use start::node_host_main;
+use system_files::SystemFiles;
+pub use system_files::accounts_of_system;
 
 /// The interval at which memory limits are checked.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(200);
@@ -89,8 +92,12 @@ struct Host {
     hidden: Option<MaskedDirectory>,
     /// True if overlays take the containers' writes to the machine's files.
     overlays: bool,
-    /// The machine's mounts, if overlays show the machine's files.
+    /// The machine's mounts.
     mount_table: RefCell<MountTable>,
+    /// The present lower layer of built-in images' roots.
+    system_files: RefCell<Option<Rc<SystemFiles>>>,
+    /// The number of such layers so far.
+    system_copies: Cell<u64>,
     isolation: Isolation,
     /// The node's network, if pods have networks of their own.
     network: Option<Network>,

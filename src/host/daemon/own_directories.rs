@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::Host;
 use super::container::{Container, TERMINATION_LOG};
 use super::error::os_error;
 use super::pod::Pod;
-use super::rootfs::UPPER;
 use super::user::User;
 use crate::journal::{container_dir, tmp_dir};
 use crate::protocol::Launch;
@@ -25,10 +25,10 @@ pub(super) struct OwnDirectories {
     pub(super) private: PathBuf,
     /// Its root, or the root of the debugged container, which it then shares.
     pub(super) root: PathBuf,
-    /// The /tmp that it sees; `None` if that is in the machine's own view or in an image's files.
+    /// The /tmp that it sees; `None` if that is in the machine's own view or in a loaded image's files.
     pub(super) visible_tmp: Option<PathBuf>,
-    /// The layer with the writes of the debugged container, if it shares that root.
-    pub(super) shared_layer: Option<PathBuf>,
+    /// The directory of the layers with the writes of the debugged container, if it shares that root.
+    pub(super) shared_layers: Option<PathBuf>,
 }
 
 impl OwnDirectories {
@@ -44,9 +44,9 @@ impl OwnDirectories {
         let (dir, tmp) = (container_dir(&host.dir, id), tmp_dir(&host.dir, id));
         let private = pod.private.join(&id.0);
         let root = beside.map_or(&private, |target| &target.private).join("root");
-        // Without namespaces, or if the container sees the machine's own view or an image's files, it uses the /tmp
-        // that is in these.
-        let own_tmp = host.isolation.namespaces && !launch.host_view && !launch.has_own_root();
+        // Without namespaces, or if the container sees the machine's own view or a loaded image's files, it uses the
+        // /tmp that is in these.
+        let own_tmp = host.isolation.namespaces && !launch.host_view && !launch.has_image_files();
         let visible_tmp = own_tmp.then(|| beside.map_or(&tmp, |target| &target.tmp).clone());
         for path in [Some(&private), Some(&root), visible_tmp.as_ref()].into_iter().flatten() {
             // The directories exist only if they are those of a debug container's target, and even these end with the
@@ -54,8 +54,11 @@ impl OwnDirectories {
             make_directories(path).map_err(os_error("container directory"))?;
         }
         fs::File::create(private.join(TERMINATION_LOG)).map_err(os_error("termination log"))?;
-        let shared_layer = beside.map(|target| target.private.join("layers").join(UPPER));
-        Ok(Self { dir, tmp, private, root, visible_tmp, shared_layer })
+        if let Some(tmp) = &visible_tmp {
+            fs::set_permissions(tmp, fs::Permissions::from_mode(0o1777)).map_err(os_error("/tmp"))?;
+        }
+        let shared_layers = beside.map(|target| target.private.join("layers"));
+        Ok(Self { dir, tmp, private, root, visible_tmp, shared_layers })
     }
 
     /// Gives the files that the container's program must be able to write to its user.

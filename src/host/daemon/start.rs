@@ -1,6 +1,6 @@
 //! A host's start and end: the remains it finds, its preparations, and its shutdown.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
@@ -108,6 +108,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         dir,
         overlays: memory.as_deref().is_some_and(overlays_work),
         mount_table: RefCell::new(MountTable::new(memory.clone().unwrap_or_default())),
+        system_files: RefCell::default(),
+        system_copies: Cell::default(),
         memory,
         hidden,
         isolation,

@@ -6,6 +6,7 @@
 
 mod explain;
 mod list;
+mod prefix;
 mod program;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 pub use explain::{Explanation, Step};
 pub use list::{CatalogueImage, ImageOrigin};
+use prefix::installation_prefixes;
 use program::{find_program, with_search_path};
 
 use super::builtin::{BUILTINS, Builtin, ImageSource, MissingTag, TOOLS, called, named_like, stands_for};
@@ -67,6 +69,9 @@ pub struct ResolvedImage {
     /// The layers of its own root file system, the topmost one first, which containers see instead of the machine's
     /// files and never write; none if it has no files of its own.
     pub layers: Vec<PathBuf>,
+    /// The installation prefixes of its programs, if its containers see the machine's system directories instead of all
+    /// its files.
+    pub system_root: Option<Vec<PathBuf>>,
 }
 
 /// The reason why a reference does not resolve.
@@ -268,6 +273,7 @@ impl Catalogue {
             account: None,
             host_view: false,
             layers: self.store.as_ref().map(|store| store.layer_roots(image)).unwrap_or_default(),
+            system_root: None,
         }
     }
 
@@ -318,6 +324,7 @@ impl Catalogue {
             account: None,
             host_view: false,
             layers: Vec::new(),
+            system_root: None,
         })
     }
 
@@ -360,6 +367,13 @@ impl Catalogue {
         if let Some((variable, newest)) = image.version {
             env.push((variable.to_owned(), version(&parsed, newest)));
         }
+        let system_root = match image.source {
+            ImageSource::AsGiven => None,
+            ImageSource::Inside(_) => Some(Vec::new()),
+            ImageSource::Tools | ImageSource::HostProgram(_) => {
+                Some(path.as_deref().map(installation_prefixes).unwrap_or_default())
+            }
+        };
         let own_directory = match image.source {
             ImageSource::HostProgram(_) => path.as_deref().and_then(Path::parent),
             _ => None,
@@ -381,6 +395,7 @@ impl Catalogue {
             account: image.account.map(|(name, home)| (name.to_owned(), home.into())),
             host_view: image.source == ImageSource::AsGiven,
             layers: Vec::new(),
+            system_root,
         })
     }
 

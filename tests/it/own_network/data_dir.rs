@@ -68,6 +68,10 @@ spec:
     command: [sleep, '100000']
     securityContext: {readOnlyRootFilesystem: true}
     volumeMounts: *all
+  - name: declared
+    image: declared
+    command: [sleep, '100000']
+    volumeMounts: *all
 ---
 apiVersion: v1
 kind: Pod
@@ -85,12 +89,16 @@ spec:
 fn pods_do_not_see_the_data_directory_sec_1_vol_1() {
     needs!(Kubectl);
     for user in users() {
-        let cluster = Cluster::start_at(DataDir::visible_to_containers(), user, "");
+        let cluster = Cluster::start_with(
+            DataDir::visible_to_containers(),
+            user,
+            "network: {mode: fabric}\nimages: [{name: declared}]\n",
+        );
         let data = cluster.home.data_dir();
         let (data, home) = (data.display().to_string(), cluster.home.path("").display().to_string());
         cluster.apply(&PODS.replace("DATA", &data).replace("HOME", home.trim_end_matches('/')));
         cluster.ready("looker");
-        for container in ["writes", "reads"] {
+        for container in ["writes", "reads", "declared"] {
             let shell = |script: &str| {
                 let output = cluster
                     .instance
@@ -103,13 +111,14 @@ fn pods_do_not_see_the_data_directory_sec_1_vol_1() {
             };
             assert_eq!(shell(&format!("ls -A {data}")), "inside\n", "{container} as {user:?}");
             assert_eq!(shell(&format!("cat {data}/inside/word")), "from-config", "{container} as {user:?}");
+            let beside = shell(&format!("ls -A {home}/own"));
             assert_eq!(
-                shell(&format!("ls -A {home}/own")),
-                "word\n",
-                "files beside the data directory are visible"
+                beside == "word\n",
+                container == "declared",
+                "only a user's image shows the files beside the data directory: {beside}"
             );
             let made = shell(&format!("touch {data}/made && echo made"));
-            assert!(!made.ends_with("made\n") || container == "writes", "{made}");
+            assert!(!made.ends_with("made\n") || container != "reads", "{made}");
             for path in ["sa.key", "nodes/node-1/host.sock", "fabric/socket", "kubeconfig"] {
                 let output = shell(&format!("ls {data}/{path} /proc/1/root{data}/{path} && echo seen"));
                 assert!(!output.contains("seen"), "{container} as {user:?}: {output}");

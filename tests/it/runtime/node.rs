@@ -38,9 +38,13 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
     .await;
 }
 
+/// An image that the user declares: its containers see the machine's files.
+pub(crate) const DECLARED: &str = "declared";
+
 pub(crate) async fn runtime(state_dir: &Path, life: HostLife, namespaces: bool) -> ProcessRuntime {
     let config = config(state_dir, life, namespaces);
-    let catalogue = Arc::new(Catalogue::new(Vec::new(), "CONFIG"));
+    let declared = serde_json::from_value(serde_json::json!({"name": DECLARED})).unwrap();
+    let catalogue = Arc::new(Catalogue::new(vec![declared], "CONFIG"));
     soon("host", ProcessRuntime::start(config, catalogue)).await.unwrap()
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use podium::kubelet::runtime::{ContainerSpec, HostShares, Mount, Runtime, RuntimeError, SandboxSpec};
 
-use super::node::{Node, modes, sandbox, shell, soon, words};
+use super::node::{DECLARED, Node, modes, sandbox, shell, soon, words};
 use crate::needs::{Need, lacks, needs};
 
 /// NET-4, POD-14: own host name, own processes, volumes at their mount path, and the machine is unchanged.
@@ -242,10 +242,10 @@ async fn a_pod_of_the_machine_sees_the_machine() {
     node.shutdown().await;
 }
 
-/// IMG-2: a container with a built-in image sees the machine's directories and cannot change them; it sees its own
-/// changes, and so does a debugger beside it.
+/// IMG-1: a container of a user's image sees the machine's directories and cannot change them; it sees its own changes,
+/// and so does a debugger beside it.
 #[tokio::test]
-async fn a_container_changes_nothing_of_the_machine() {
+async fn a_container_of_a_users_image_changes_nothing_of_the_machine() {
     let mut node = Node::new(true).await;
     // Only root could change anything, and only namespaces can prevent that.
     let root = rustix::process::geteuid().is_root();
@@ -265,7 +265,8 @@ async fn a_container_changes_nothing_of_the_machine() {
          echo mine > /opt/{name}; echo over; sleep 1000",
         directories.join(" ")
     );
-    let record = node.start(shell("main", &script)).await;
+    let of_user = |spec: ContainerSpec| ContainerSpec { image: DECLARED.to_owned(), ..spec };
+    let record = node.start(of_user(shell("main", &script))).await;
     node.log_has(&record.id, "F over\n").await;
     let log = node.log(&record.id).await;
     assert_eq!(log.matches("F mine\n").count(), directories.len(), "{log}");
@@ -275,7 +276,7 @@ async fn a_container_changes_nothing_of_the_machine() {
 
     let look = format!("cat /opt/{name} $TARGET_ROOT/opt/{name}; ls -d {place}; echo over; sleep 1000");
     let debugger = ContainerSpec { target: Some("main".to_owned()), ..shell("debugger", &look) };
-    let debugger = node.start(debugger).await;
+    let debugger = node.start(of_user(debugger)).await;
     node.log_has(&debugger.id, "F over\n").await;
     let log = node.log(&debugger.id).await;
     assert_eq!(log.matches("F mine\n").count(), 2, "{log}");
@@ -283,6 +284,64 @@ async fn a_container_changes_nothing_of_the_machine() {
         log.contains("No such file"),
         "the debugger does not see the directory that the target removed: {log}"
     );
+    node.runtime.kill_container(&record.id).await.unwrap();
+    node.exit(&record.id).await;
+    node.shutdown().await;
+}
+
+/// IMG-2: a container of a built-in image has the machine's programs and nothing else of the machine: no password, no
+/// key, no home, no data. It may write everywhere; a debugger beside it sees the changes, and no other container does.
+#[tokio::test]
+async fn a_container_of_a_built_in_image_has_a_root_of_its_own_img_2() {
+    let mut node = Node::new(true).await;
+    if lacks(Need::Namespaces, node.namespaces) {
+        return node.shutdown().await;
+    }
+    let name = format!("podium-test-{}", std::process::id());
+    let machines = tempfile::tempdir_in("/var/tmp").unwrap();
+    std::fs::write(machines.path().join("file"), "the machine's").unwrap();
+    let directories =
+        ["/etc", "/usr", "/usr/local/bin", "/usr/share", "/var/lib", "/opt", "/run", "/root", "/"];
+    let script = format!(
+        "cat {place}/file; ls /home /root /srv /opt /work /mnt /boot /var/lib /etc/ssh /etc/ssl/private /etc/sudoers; \
+         grep -v ':[*]:' /etc/shadow; for f in /*; do echo found $f; done; \
+         for d in {all}; do echo mine > $d/{name} && cat $d/{name}; done; rm /usr/bin/env && echo removed; \
+         touch /tmp/{name} && echo over; sleep 1000",
+        place = machines.path().display(),
+        all = directories.join(" ")
+    );
+    let record = node.start(shell("main", &script)).await;
+    node.log_has(&record.id, "F over\n").await;
+    let log = node.log(&record.id).await;
+    assert!(!log.contains("the machine's") && !log.contains(":$"), "{log}");
+    let usual = [
+        "bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "media", "mnt", "opt",
+        "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var", "work",
+    ];
+    for line in log.lines().filter_map(|line| line.split_once("F found /")) {
+        assert!(usual.contains(&line.1), "/{} is the machine's: {log}", line.1);
+    }
+    assert_eq!(log.matches("F mine\n").count(), directories.len(), "{log}");
+    assert!(log.contains("F removed\n"), "{log}");
+    for path in ["/etc", "/usr", "/usr/local/bin", "/opt", "/tmp", "/root"] {
+        assert!(!Path::new(path).join(&name).exists(), "{path}");
+    }
+    assert!(Path::new("/usr/bin/env").exists());
+
+    let look = format!(
+        "cat /opt/{name} /usr/{name} $TARGET_ROOT/opt/{name}; ls /usr/bin/env; echo over; sleep 1000"
+    );
+    let debugger = ContainerSpec { target: Some("main".to_owned()), ..shell("debugger", &look) };
+    let debugger = node.start(debugger).await;
+    node.log_has(&debugger.id, "F over\n").await;
+    let log = node.log(&debugger.id).await;
+    assert_eq!(log.matches("F mine\n").count(), 3, "{log}");
+    assert!(log.contains("No such file"), "the debugger does not see what the target removed: {log}");
+    let other =
+        node.start(shell("other", &format!("ls /usr/bin/env /opt/{name}; echo over; sleep 1000"))).await;
+    node.log_has(&other.id, "F over\n").await;
+    let log = node.log(&other.id).await;
+    assert!(log.contains("F /usr/bin/env\n") && !log.contains(&format!("F /opt/{name}")), "{log}");
     node.runtime.kill_container(&record.id).await.unwrap();
     node.exit(&record.id).await;
     node.shutdown().await;

@@ -1,5 +1,5 @@
-//! An image's files as a container's root (IMG-3): its layers with a private writable one over them, and /proc, /dev and /sys
-//! of its own.
+//! An image's files as a container's root (IMG-2, IMG-3): a private writable layer over them (`layers`), and /proc,
+//! /dev and /sys of its own.
 //!
 //! Runs in the forked child, in a mount namespace of its own. The image's files are never written. The image's links
 //! are never trusted: every mount point is looked up as if the image were already the root.
@@ -7,10 +7,12 @@
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change,
-    unmount,
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, unmount,
 };
 use rustix::thread::UnshareFlags;
 
@@ -18,8 +20,8 @@ use super::dev::build_dev;
 use super::devices::DeviceMounts;
 use super::kernel;
 use super::layers;
-use super::mount::{link, lock_read_only};
-use super::view::{BindMount, ImageRoot, UPPER, View};
+use super::mount::{cover_with_memory, hold, link, lock_all_read_only, lock_read_only, show_entries};
+use super::view::{BindMount, ImageRoot, View};
 use crate::daemon::os;
 use crate::daemon::program::os_text;
 use crate::daemon::user::User;
@@ -28,18 +30,23 @@ use base::root_dir::RootDir;
 /// Applies the view to this process, for good; it already has its own mount namespace.
 pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), String> {
     let at = |context: &'static str| move |error: io::Error| format!("{context}: {}", os_text(&error));
-    layer(view, image).map_err(at("root file system"))?;
+    let mut own = layers::build(view, image).map_err(at("root file system"))?;
     let root = RootDir::new(&view.root).map_err(at("root file system"))?;
     let devices = own_directories(view).map_err(at("root file system"))?;
-    for show in &view.bind_mounts {
-        put(&root, show).map_err(|error| show.failure(&error))?;
+    let is_builtin = !image.machine.is_empty();
+    if is_builtin {
+        own.push(hold(&view.root.join("dev")).map_err(|error| at("root file system")(error.into()))?);
     }
-    root.directory(&view.working_dir)
+    for show in &view.bind_mounts {
+        put(&root, show, &mut own).map_err(|error| show.failure(&error))?;
+    }
+    working_dir(view, &root, is_builtin, &mut own)
         .map_err(|error| format!("working directory {}: {}", view.working_dir.display(), os_text(&error)))?;
     drop(root);
     if view.read_only {
-        lock_read_only(&view.root).map_err(at("read-only root"))?;
+        own.iter().try_for_each(|mount| lock_read_only(&link(mount))).map_err(at("read-only root"))?;
     }
+    drop(own);
     let change = || -> rustix::io::Result<()> {
         rustix::process::chdir(&view.root)?;
         rustix::process::pivot_root(".", ".")?;
@@ -50,23 +57,6 @@ pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), Str
     };
     change().map_err(|error| at("pivot_root")(error.into()))?;
     if view.every_device { Ok(()) } else { devices.forbid_other_devices().map_err(at("devices")) }
-}
-
-/// Mounts the image's layers at the container's root, below one that is the container's own.
-fn layer(view: &View, image: &ImageRoot) -> io::Result<()> {
-    let layers = view.dir.join("layers");
-    let (upper, work) = (layers.join(UPPER), layers.join("work-root"));
-    fs::create_dir_all(&upper)?;
-    fs::create_dir_all(&work)?;
-    fs::set_permissions(&upper, fs::metadata(image.layers.directory(0))?.permissions())?;
-    if layers::mount(&image.layers, &upper, &work, &view.root).is_err() {
-        // The kernel allows no overlay here, or not on this file system. A full copy is slower and takes space, but is
-        // as private.
-        image.layers.copy(&view.root)?;
-        mount_bind_recursive(&view.root, &view.root)?;
-    }
-    // The root is unbindable: otherwise a mount of a directory that contains it would show the root within itself.
-    Ok(mount_change(&view.root, MountPropagationFlags::UNBINDABLE)?)
 }
 
 /// Mounts the container's /proc, /dev and /sys over the image's; returns the location of its devices.
@@ -82,16 +72,16 @@ fn own_directories(view: &View) -> io::Result<DeviceMounts> {
         fs::create_dir(path)?;
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    mount("proc", &proc, "proc", flags, None)?;
+    // A process in the machine's PID namespace may not be allowed to mount a new /proc.
+    mount("proc", &proc, "proc", flags, None).or_else(|_| mount_bind_recursive("/proc", &proc))?;
     mount("tmpfs", &dev, "tmpfs", MountFlags::NOSUID, c"mode=755,size=65536k")?;
     build_dev(&dev, view.terminals.as_deref())?;
     let mut devices = DeviceMounts::of(&dev)?;
-    // Programs look for processors and devices in /sys, and can do without if the kernel refuses the mount. The
-    // machine's control groups, which root could write, are left out. In a user namespace no process can write them;
-    // there they are mounted too, because the kernel does not separate them from /sys.
-    let own = view.own_network && kernel::mount_sys(&sys);
-    if !own && (mount_bind("/sys", &sys).is_ok() || mount_bind_recursive("/sys", &sys).is_ok()) {
-        let _ = lock_read_only(&sys);
+    if view.own_network && kernel::mount_sys(&sys) {
+        kernel::show_control_groups(&sys)?;
+    } else if mount_bind_recursive("/sys", &sys).is_ok() {
+        // Programs look for processors and devices in /sys, and can do without if the kernel refuses the mount.
+        lock_all_read_only(&sys)?;
     }
     if !view.unmasked {
         kernel::mask(root, &mut devices)?;
@@ -99,16 +89,45 @@ fn own_directories(view: &View) -> io::Result<DeviceMounts> {
     Ok(devices)
 }
 
-/// Mounts a source at a path inside, creating the path if it is missing.
-fn put(root: &RootDir, show: &BindMount) -> io::Result<()> {
+/// Mounts a source at a path inside, creating the path if it is missing. Adds mounts that the container may write to
+/// `own`.
+fn put(root: &RootDir, show: &BindMount, own: &mut Vec<OwnedFd>) -> io::Result<()> {
     let source = show.hold()?;
     let is_directory = fs::metadata(link(&source))?.is_dir();
-    let place = || -> io::Result<OwnedFd> {
+    let make = || -> io::Result<OwnedFd> {
         if is_directory { root.directory(&show.target) } else { root.file(&show.target) }
     };
-    mount_bind_recursive(link(&source), link(&place()?))?;
+    let place = make().or_else(|error| {
+        // Without an overlay, the machine's directories are read-only.
+        if error.kind() != io::ErrorKind::ReadOnlyFilesystem {
+            return Err(error);
+        }
+        let existing = |path: &&Path| root.open(path, OFlags::PATH | OFlags::DIRECTORY).is_ok();
+        let nearest = show.target.ancestors().skip(1).find(existing).unwrap_or(Path::new("/"));
+        let original = root.directory(nearest)?;
+        cover_with_memory(&link(&original))?;
+        let top = root.directory(nearest)?;
+        show_entries(&original, &link(&top))?;
+        own.push(top);
+        make()
+    })?;
+    mount_bind_recursive(link(&source), link(&place))?;
     // The path now leads to the mount; before, it led to the directory below it.
-    show.lock(&link(&place()?))
+    let top = make()?;
+    show.lock(&link(&top))
+}
+
+/// Creates the working directory if it is missing. That of a built-in image is on disk, since a program may write much
+/// into it, and the image's own layer is in memory.
+fn working_dir(view: &View, root: &RootDir, is_builtin: bool, own: &mut Vec<OwnedFd>) -> io::Result<()> {
+    let path = &view.working_dir;
+    let is_missing = || root.open(path, OFlags::PATH).is_err_and(|error| error == Errno::NOENT);
+    if is_builtin && !view.read_only && is_missing() {
+        let source = view.dir.join("working-dir");
+        fs::create_dir_all(&source)?;
+        return put(root, &BindMount::new(source, path.clone()), own);
+    }
+    root.directory(path).map(drop)
 }
 
 /// Makes this process appear as this user to itself: for the machine its user does not change.

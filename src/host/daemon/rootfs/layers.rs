@@ -1,33 +1,113 @@
-//! Mounts an image's layers over each other, with a writable one on top.
+//! The layers of a root with an image's files: the image's below, a private writable one above. A built-in image also
+//! has the machine's system directories, each beneath a writable layer of its own.
 //!
 //! The layers are named by descriptors: the kernel's options have room for short names only, and the characters of a
 //! path need no escape.
 
 use std::ffi::CString;
+use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::CWD;
+use rustix::fs::OFlags;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MoveMountFlags, fsconfig_create,
-    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
+    fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_bind_recursive,
+    mount_change, move_mount,
 };
 
-use super::mount::{hold, link};
+use super::mount::{hold, link, lock_all_read_only, make_directory};
+use super::view::{BindMount, ImageRoot, UPPER, View};
 use base::layers::Layers;
+use base::root_dir::RootDir;
 
-/// Mounts the layers at `place`; writes go to `upper`. May change the working directory.
-///
-/// The marks of removed files are attributes that need no rights (`userxattr`), for root too: a layer that one user has
-/// unpacked means the same to every other.
-pub(super) fn mount(layers: &Layers, upper: &Path, work: &Path, place: &Path) -> io::Result<()> {
-    let (upper, work) = (hold(upper)?, hold(work)?);
-    one_by_one(layers, &upper, &work, place).or_else(|_| at_once(layers, &upper, &work, place))
+/// The extended attributes that mark what an overlay's layer hides.
+#[derive(Clone, Copy, Debug)]
+enum Marks {
+    /// Those that need no rights (`userxattr`): a layer that one user has unpacked means the same to every other.
+    OfUsers,
+    /// Those of root. A file system in memory has no others before Linux 6.6.
+    OfRoot,
 }
 
-/// With one option for each layer, since Linux 6.5.
-fn one_by_one(layers: &Layers, upper: &OwnedFd, work: &OwnedFd, place: &Path) -> io::Result<()> {
+/// Mounts the image's files at the container's root, writable for it alone. Returns the mounts that it may write.
+pub(super) fn build(view: &View, image: &ImageRoot) -> io::Result<Vec<OwnedFd>> {
+    fs::create_dir_all(&view.layers)?;
+    if !image.machine.is_empty() && image.beside.is_none() {
+        make_mount_points(view, image)?;
+    }
+    let lowers = image.layers.directories().to_vec();
+    if !mount_over(lowers, &hold(&view.root)?, view, image, UPPER)? {
+        // The kernel allows no overlay here, or not on this file system. A full copy is slower and takes space, but is
+        // as private.
+        image.layers.copy(&view.root)?;
+        mount_bind_recursive(&view.root, &view.root)?;
+    }
+    // The root is unbindable: otherwise a mount of a directory that contains it would show the root within itself.
+    mount_change(&view.root, MountPropagationFlags::UNBINDABLE)?;
+    let mut own = vec![hold(&view.root)?];
+    let root = RootDir::new(&view.root)?;
+    for directory in &image.machine {
+        // The files of a debug container's target may have changed: no link of them leads out of the root.
+        let place = root.directory(directory)?;
+        let mut lowers = parts_of(image, directory);
+        lowers.push(directory.clone());
+        if mount_over(lowers, &place, view, image, &upper_name(directory))? {
+            own.push(root.open(directory, OFlags::PATH)?);
+        } else {
+            mount_bind_recursive(directory, link(&place))?;
+            let top = root.open(directory, OFlags::PATH)?;
+            lock_all_read_only(&link(&top))?;
+        }
+    }
+    Ok(own)
+}
+
+/// The layer's directory for one of the machine's directories.
+fn upper_name(directory: &Path) -> String {
+    format!("upper{}", directory.display().to_string().replace('/', "-"))
+}
+
+/// The parts that the image's layers have of one of the machine's directories.
+fn parts_of(image: &ImageRoot, directory: &Path) -> Vec<PathBuf> {
+    let inside = directory.strip_prefix("/").unwrap_or(directory);
+    image.layers.directories().iter().map(|layer| layer.join(inside)).collect()
+}
+
+/// Mounts directories at a path, the first one on top, beneath a writable layer; returns false if the kernel refuses.
+/// The root of the mount has the mode of the first one.
+fn mount_over(
+    lowers: Vec<PathBuf>,
+    place: &OwnedFd,
+    view: &View,
+    image: &ImageRoot,
+    name: &str,
+) -> io::Result<bool> {
+    let (upper, work) = (view.layers.join(name), view.layers.join(format!("work-{name}")));
+    make_directory(&upper)?;
+    make_directory(&work)?;
+    let beside = image.beside.as_ref().map(|layers| layers.join(name)).filter(|layer| layer.is_dir());
+    let layers = Layers::new(beside.into_iter().chain(lowers).collect());
+    fs::set_permissions(&upper, fs::metadata(layers.directory(0))?.permissions())?;
+    // The layers of the store have the marks that need no rights.
+    let of_root = !image.machine.is_empty() && rustix::process::geteuid().is_root();
+    let marks = if of_root { Marks::OfRoot } else { Marks::OfUsers };
+    let (upper, work) = (hold(&upper)?, hold(&work)?);
+    let mounted = one_by_one(&layers, &upper, &work, place, marks)
+        .or_else(|_| at_once(&layers, &upper, &work, place, marks));
+    Ok(mounted.is_ok())
+}
+
+/// Mounts layers with one option for each, since Linux 6.5.
+fn one_by_one(
+    layers: &Layers,
+    upper: &OwnedFd,
+    work: &OwnedFd,
+    place: &OwnedFd,
+    marks: Marks,
+) -> io::Result<()> {
     let overlay = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&overlay, "source", "overlay")?;
     for directory in layers.directories() {
@@ -35,34 +115,115 @@ fn one_by_one(layers: &Layers, upper: &OwnedFd, work: &OwnedFd, place: &Path) ->
     }
     fsconfig_set_string(&overlay, "upperdir", link(upper))?;
     fsconfig_set_string(&overlay, "workdir", link(work))?;
-    fsconfig_set_flag(&overlay, "userxattr")?;
+    if matches!(marks, Marks::OfUsers) {
+        fsconfig_set_flag(&overlay, "userxattr")?;
+    }
     fsconfig_create(&overlay)?;
     let tree = fsmount(&overlay, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
-    Ok(move_mount(&tree, "", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+    let by_descriptors = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(&tree, "", place, "", by_descriptors)?)
 }
 
-/// With all options in one page of text, which has room for several hundred descriptors.
-fn at_once(layers: &Layers, upper: &OwnedFd, work: &OwnedFd, place: &Path) -> io::Result<()> {
+/// Mounts layers with all options in one page of text, which has room for several hundred descriptors. Changes the
+/// working directory.
+fn at_once(
+    layers: &Layers,
+    upper: &OwnedFd,
+    work: &OwnedFd,
+    place: &OwnedFd,
+    marks: Marks,
+) -> io::Result<()> {
     let held: Vec<OwnedFd> =
         layers.directories().iter().map(|directory| hold(directory)).collect::<Result<_, _>>()?;
     let names: Vec<String> = held.iter().map(|directory| directory.as_raw_fd().to_string()).collect();
     let options = format!(
-        "lowerdir={},upperdir={},workdir={},userxattr",
+        "lowerdir={},upperdir={},workdir={}{}",
         names.join(":"),
         upper.as_raw_fd(),
-        work.as_raw_fd()
+        work.as_raw_fd(),
+        match marks {
+            Marks::OfUsers => ",userxattr",
+            Marks::OfRoot => "",
+        }
     );
     let options = CString::new(options).map_err(io::Error::other)?;
     rustix::process::chdir("/proc/self/fd")?;
-    Ok(rustix::mount::mount("overlay", place, "overlay", MountFlags::empty(), options.as_c_str())?)
+    Ok(rustix::mount::mount("overlay", link(place), "overlay", MountFlags::empty(), options.as_c_str())?)
+}
+
+/// Creates missing mount points in the new layers.
+fn make_mount_points(view: &View, image: &ImageRoot) -> io::Result<()> {
+    for show in &view.bind_mounts {
+        let of_machine = image.machine.iter().find(|directory| show.target.starts_with(directory));
+        let (lowers, name, place) = match of_machine {
+            Some(directory) => {
+                let mut lowers = vec![directory.clone()];
+                lowers.extend(parts_of(image, directory));
+                (lowers, upper_name(directory), directory.as_path())
+            }
+            None => (image.layers.directories().to_vec(), UPPER.to_owned(), Path::new("/")),
+        };
+        let upper = view.layers.join(name);
+        make_directory(&upper)?;
+        make_mount_point(show, &lowers, &upper, place)?;
+    }
+    Ok(())
+}
+
+/// Creates a mount point in a new layer, unless one of the directories below it has the path; `place` is the path of the
+/// layer in the container. In an overlay the kernel would create each directory in another one and move it; and an
+/// ordinary user cannot create any in a directory of the machine's. Paths through links and parts of volumes are left
+/// out: they are created on demand.
+pub(super) fn make_mount_point(
+    show: &BindMount,
+    lowers: &[PathBuf],
+    upper: &Path,
+    place: &Path,
+) -> io::Result<()> {
+    let Ok(path) = show.target.strip_prefix(place) else { return Ok(()) };
+    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    // A missing source is skipped: its mount will report the error.
+    let Ok(source) = show.source.metadata() else { return Ok(()) };
+    if show.sub_path.is_some() || !is_plain || path.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let below = |path: &Path| lowers.iter().find_map(|lower| fs::symlink_metadata(lower.join(path)).ok());
+    let mut so_far = PathBuf::new();
+    let mut parents = Vec::new();
+    for part in path.parent().into_iter().flat_map(Path::components) {
+        so_far.push(part);
+        let about = below(&so_far);
+        if about.as_ref().is_some_and(|about| !about.is_dir()) {
+            return Ok(());
+        }
+        parents.push((so_far.clone(), about));
+    }
+    if below(path).is_some() {
+        return Ok(());
+    }
+    // The layer contains no links yet, so that plain names stay in it.
+    for (parent, about) in parents {
+        let made = upper.join(parent);
+        if made.exists() {
+            continue;
+        }
+        fs::create_dir(&made)?;
+        if let Some(about) = about {
+            fs::set_permissions(&made, about.permissions())?;
+            if rustix::process::geteuid().is_root() {
+                std::os::unix::fs::chown(&made, Some(about.uid()), Some(about.gid()))?;
+            }
+        }
+    }
+    let made = upper.join(path);
+    if source.is_dir() { make_directory(&made) } else { fs::File::create(made).map(drop) }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use rustix::fs::{FileType, Mode, XattrFlags};
-    use rustix::mount::{MountPropagationFlags, mount_change};
+    use rustix::fs::{CWD, FileType, Mode, XattrFlags};
     use rustix::thread::UnshareFlags;
 
     use super::*;
@@ -95,6 +256,7 @@ mod tests {
         let between = (0..200).map(|number| directory(&format!("layer-{number}")));
         let directories = std::iter::once(upper).chain(between).chain([lower.clone()]).collect();
         let layers = Layers::new(directories);
+        type MountFn = fn(&Layers, &OwnedFd, &OwnedFd, &OwnedFd, Marks) -> io::Result<()>;
         for (name, mount) in [("new", one_by_one as MountFn), ("old", at_once)] {
             let [own, work, place] = ["own", "work", "root"].map(|part| directory(&format!("{name}/{part}")));
             let layers = &layers;
@@ -103,7 +265,7 @@ mod tests {
                 let seen = scope.spawn(|| {
                     crate::daemon::os::unshare(UnshareFlags::NEWNS)?;
                     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-                    mount(layers, &hold(&own)?, &hold(&work)?, &place)?;
+                    mount(layers, &hold(&own)?, &hold(&work)?, &hold(&place)?, Marks::OfUsers)?;
                     fs::write(place.join("stays"), "written")?;
                     fs::write(place.join("hidden/new"), "new")?;
                     let names = |path: &Path| -> io::Result<Vec<String>> {
@@ -126,5 +288,50 @@ mod tests {
             assert_eq!(fs::read_to_string(own.join("stays")).unwrap(), "written");
         }
         assert_eq!(fs::read_to_string(lower.join("stays")).unwrap(), "lower");
+    }
+    /// POD-16: missing mount points are made in the layer, below directories as the machine has them, and never outside
+    /// of the layer.
+    #[test]
+    fn missing_mount_points_are_made_in_the_layer_pod_16() {
+        let around = tempfile::tempdir().unwrap();
+        let [first, second, upper, file] =
+            ["first", "second", "upper", "file"].map(|name| around.path().join(name));
+        for directory in [&first.join("share/there"), &second.join("own"), &upper] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(first.join("share"), fs::Permissions::from_mode(0o750)).unwrap();
+        symlink("share", first.join("link")).unwrap();
+        let lowers = [first, second];
+        let show = |source: &Path, target: &str| BindMount::new(source.to_path_buf(), target.into());
+        let directory = around.path();
+        for show in [
+            show(directory, "/usr/share/there"),
+            show(directory, "/usr/share/nginx/html"),
+            show(&file, "/usr/own/file"),
+            show(&file, "/usr/new/deep/file"),
+            show(directory, "/usr/link/below"),
+            show(directory, "/usr/new/../../outside"),
+            show(directory, "/usr"),
+            show(directory, "/other"),
+            show(directory, "relative"),
+            show(&directory.join("missing"), "/usr/gone/away"),
+            BindMount { sub_path: Some("sub".into()), ..show(directory, "/usr/part") },
+        ] {
+            make_mount_point(&show, &lowers, &upper, Path::new("/usr")).unwrap();
+            make_mount_point(&show, &lowers, &upper, Path::new("/usr")).unwrap();
+        }
+        let names = |path: &Path| {
+            let mut names: Vec<_> =
+                fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(&upper), ["new", "own", "share"]);
+        assert_eq!(names(&upper.join("share")), ["nginx"]);
+        assert!(upper.join("share/nginx/html").is_dir() && upper.join("own/file").is_file());
+        assert!(upper.join("new/deep/file").is_file());
+        assert_eq!(fs::metadata(upper.join("share")).unwrap().permissions().mode() & 0o777, 0o750);
+        assert_eq!(names(directory), ["file", "first", "second", "upper"]);
     }
 }

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rustix::mount::{
@@ -35,7 +34,6 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
     mount("proc", &proc, "proc", flags, None).or_else(|_| mount_bind_recursive("/proc", &proc))?;
     layout.machine.push("/proc".into());
     if !view.of_machine {
-        fs::set_permissions(&view.tmp, fs::Permissions::from_mode(0o1777))?;
         make_directory(&root.join("tmp"))?;
         mount_bind_recursive(&view.tmp, root.join("tmp"))?;
         let (dev, terminals) = (root.join("dev"), view.terminals.as_deref());

@@ -19,7 +19,7 @@ pub(in crate::daemon) struct MaskedDirectory {
     /// The path of the hidden directory, without symbolic links.
     pub(in crate::daemon) directory: PathBuf,
     /// The empty directory that is shown instead.
-    nothing: PathBuf,
+    pub(in crate::daemon) nothing: PathBuf,
 }
 
 impl MaskedDirectory {

@@ -1,5 +1,5 @@
-//! A container's root file system: the machine's files (`layout`, over an `overlay` as root) or an `image`'s, with
-//! volumes and other sources mounted in it.
+//! A container's root file system: an `image`'s files, or all files of the machine (`layout`, over an `overlay` as root)
+//! for users' entries and the image `host`; with volumes and other sources mounted in it.
 //!
 //! Runs in the forked child, in a mount namespace of its own. Nothing on the machine changes: missing mount points are
 //! created in the container's private directory, or in a private layer over the machine's.
@@ -19,7 +19,6 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
@@ -32,7 +31,9 @@ use super::os;
 use super::program::os_text;
 pub(super) use image::appear_as;
 pub(super) use masked::MaskedDirectory;
-use mount::{hold, link, lock_all_read_only, lock_read_only, make_directory};
+use mount::{
+    cover_with_memory, hold, link, lock_all_read_only, lock_read_only, make_directory, show_entries,
+};
 pub(super) use mount::{mount_points, remove_directory};
 pub(super) use overlay::works as overlays_work;
 use view::RootLayout;
@@ -239,26 +240,7 @@ fn cover(directory: &Path, layers: &Path, number: usize) -> io::Result<()> {
     if mount("overlay", directory, "overlay", MountFlags::empty(), options.as_c_str()).is_ok() {
         return Ok(());
     }
-    mirror(directory, &original)
-}
-
-/// Covers the directory with a private one into which every entry of the original is bound, for kernels that allow no
-/// overlay.
-fn mirror(directory: &Path, original: &OwnedFd) -> io::Result<()> {
-    mount("tmpfs", directory, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755,size=65536k")?;
-    for entry in fs::read_dir(link(original))? {
-        let entry = entry?;
-        let (kind, place) = (entry.file_type()?, directory.join(entry.file_name()));
-        if kind.is_symlink() {
-            symlink(fs::read_link(entry.path())?, &place)?;
-        } else {
-            if kind.is_dir() {
-                make_directory(&place)?;
-            } else {
-                fs::File::create(&place)?;
-            }
-            mount_bind_recursive(entry.path(), &place)?;
-        }
-    }
-    Ok(())
+    // This kernel allows no overlay.
+    cover_with_memory(directory)?;
+    show_entries(&original, directory)
 }

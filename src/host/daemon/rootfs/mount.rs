@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, StatVfsMountFlags};
 use rustix::mount::{
-    MountFlags, MoveMountFlags, OpenTreeFlags, mount_bind_recursive, mount_remount, move_mount, open_tree,
+    MountFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind_recursive, mount_remount, move_mount,
+    open_tree,
 };
 
 use crate::daemon::os;
@@ -95,6 +96,31 @@ pub(in crate::daemon) fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
 /// A path that leads to the descriptor's file.
 pub(in crate::daemon) fn link(descriptor: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
+}
+
+/// Covers a directory with an empty one in memory.
+pub(in crate::daemon) fn cover_with_memory(directory: &Path) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(mount("tmpfs", directory, "tmpfs", flags, c"mode=755,size=65536k")?)
+}
+
+/// Binds every entry of a directory to its place in another one, where further entries can be created.
+pub(in crate::daemon) fn show_entries(original: &OwnedFd, directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(link(original))? {
+        let entry = entry?;
+        let (kind, place) = (entry.file_type()?, directory.join(entry.file_name()));
+        if kind.is_symlink() {
+            symlink(fs::read_link(entry.path())?, &place)?;
+        } else {
+            if kind.is_dir() {
+                make_directory(&place)?;
+            } else {
+                fs::File::create(&place)?;
+            }
+            mount_bind_recursive(entry.path(), &place)?;
+        }
+    }
+    Ok(())
 }
 
 /// Creates a directory that may exist already.

@@ -1,20 +1,21 @@
-//! The machine's own files as the root of a container that runs as root: the container sees them as they are, and never
-//! writes them. A layer in memory over the machine's root takes the container's writes. A mount in the machine's root
-//! has a layer of its own, or is read-only.
+//! The machine's own files as the root of a container of a user's entry that runs as root: the container sees them as
+//! they are, and never writes them. A layer in memory over the machine's root takes the container's writes. A mount in
+//! the machine's root has a layer of its own, or is read-only.
 //!
 //! Runs in the forked child, in a mount namespace of its own. A container that runs as an ordinary user does not need
 //! it: the machine's permissions protect its directories.
 
 use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 use rustix::process::WaitOptions;
 use rustix::thread::UnshareFlags;
 
+use super::layers::make_mount_point;
 use super::mount::{lock_all_read_only, make_directory, remove_directory};
-use super::view::{BindMount, Overlay, RootLayout, UPPER, View};
+use super::view::{Overlay, RootLayout, UPPER, View};
 use crate::daemon::os;
 
 /// Directories that a container has of its own, or must not see.
@@ -55,9 +56,12 @@ pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<Roo
     let root = &view.root;
     let layer = Layer::new(&view.layers, UPPER)?;
     if overlay.beside.is_none() {
-        make_mount_points(&view.bind_mounts, Path::new("/"), &layer.upper)?;
+        for show in &view.bind_mounts {
+            make_mount_point(show, &[PathBuf::from("/")], &layer.upper, Path::new("/"))?;
+        }
     }
-    cover(Path::new("/"), root, &layer, overlay.beside.as_deref())?;
+    let beside = overlay.beside.as_ref().map(|layers| layers.join(UPPER));
+    cover(Path::new("/"), root, &layer, beside.as_deref())?;
     // The root is unbindable: otherwise a mount of a directory that contains it would show the root within itself.
     mount_change(root, MountPropagationFlags::UNBINDABLE)?;
     let mut layout = RootLayout::default();
@@ -137,32 +141,6 @@ impl Layer {
     }
 }
 
-/// Creates mount points in a new layer if even their first directory is missing in the lower root. In the overlay the
-/// kernel would create each of them in another directory and move it. All other mount points are created on demand.
-fn make_mount_points(shows: &[BindMount], lower: &Path, upper: &Path) -> io::Result<()> {
-    for show in shows.iter().filter(|show| show.sub_path.is_none()) {
-        let Ok(inside) = show.target.strip_prefix("/") else { continue };
-        let mut parts = inside.components();
-        let Some(Component::Normal(first)) = parts.next() else { continue };
-        // The layer contains no links yet, so that plain names stay in it.
-        if !parts.all(|part| matches!(part, Component::Normal(_)))
-            || lower.join(first).symlink_metadata().is_ok()
-        {
-            continue;
-        }
-        let place = upper.join(inside);
-        // A missing source is skipped: its mount will report the error.
-        let Ok(about) = show.source.metadata() else { continue };
-        if about.is_dir() {
-            fs::create_dir_all(place)?;
-        } else {
-            place.parent().map_or(Ok(()), fs::create_dir_all)?;
-            fs::File::create(place)?;
-        }
-    }
-    Ok(())
-}
-
 /// Mounts a directory of the machine's at a path, with a writable layer over it.
 fn cover(directory: &Path, place: &Path, layer: &Layer, between: Option<&Path>) -> io::Result<()> {
     let Layer { upper, work } = layer;
@@ -222,41 +200,6 @@ mod tests {
         expect.extend(snaps.iter().map(String::as_str));
         expect.extend(["/sys", "/sys/fs/cgroup", "/var/lib/d", "/var/lib/d/layers"]);
         assert_eq!(shown, expect.into_iter().map(PathBuf::from).collect::<Vec<_>>());
-    }
-
-    /// POD-16: mount points are created only if the machine has no such directory, and never outside of the layer.
-    #[test]
-    fn mount_points_of_no_directory_of_the_machines_are_made_in_the_layer_pod_16() {
-        let place = tempfile::tempdir().unwrap();
-        let [lower, upper, source] = ["lower", "upper", "source"].map(|name| place.path().join(name));
-        for directory in [&lower, &upper, &source, &lower.join("etc")] {
-            fs::create_dir(directory).unwrap();
-        }
-        let file = source.join("file");
-        fs::write(&file, "").unwrap();
-        std::os::unix::fs::symlink("etc", lower.join("link")).unwrap();
-        let show = |source: &Path, target: &str| BindMount::new(source.to_path_buf(), target.into());
-        let shows = [
-            show(&file, "/.podium/bin/pause"),
-            show(&source, "/data/deep"),
-            show(&source, "/etc/there"),
-            show(&source, "/link/there"),
-            show(&source, "/new/../../outside"),
-            show(&place.path().join("missing"), "/gone/away"),
-            show(&source, "relative"),
-            BindMount { sub_path: Some("sub".into()), ..show(&source, "/part") },
-        ];
-        make_mount_points(&shows, &lower, &upper).unwrap();
-        let names = |path: &Path| {
-            let mut names: Vec<_> =
-                fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-            names.sort();
-            names
-        };
-        assert_eq!(names(&upper), [".podium", "data"]);
-        assert!(upper.join(".podium/bin/pause").is_file() && upper.join("data/deep").is_dir());
-        assert_eq!(names(place.path()), ["lower", "source", "upper"]);
-        make_mount_points(&shows, &lower, &upper).unwrap();
     }
 
     #[test]

@@ -12,11 +12,15 @@ use crate::daemon::user::User;
 use base::layers::Layers;
 use base::root_dir::RootDir;
 
-/// The root file system of a loaded image, for a container that shows it instead of the machine's files.
+/// The root file system of an image, for a container that shows it instead of the machine's files.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct ImageRoot {
-    /// Its layers in the store.
+    /// The layers of a loaded or pulled image in the store, or the directory of the system's files for a built-in one.
     pub(in crate::daemon) layers: Layers,
+    /// The machine's directories that a built-in image shows at their paths; none for another image.
+    pub(in crate::daemon) machine: Vec<PathBuf>,
+    /// The directory of the target container's layers, for a debug container that shows the target's files.
+    pub(in crate::daemon) beside: Option<PathBuf>,
     /// The user that the container appears to run as, if only a user namespace can provide it.
     pub(in crate::daemon) apparent_user: Option<User>,
 }
@@ -31,7 +35,7 @@ pub(in crate::daemon) struct Overlay {
     pub(in crate::daemon) memory: PathBuf,
     /// The machine's mount points; those in `memory` may be left out.
     pub(in crate::daemon) mounts: Vec<PathBuf>,
-    /// The layer with the target container's writes to the machine's files, for a debug container.
+    /// The directory of the target container's layers, for a debug container that shows the target's files.
     pub(in crate::daemon) beside: Option<PathBuf>,
 }
 
@@ -107,7 +111,7 @@ pub(in crate::daemon) struct View {
     /// Its own directory on disk, created on demand: a missing working directory is created below it. Never shared
     /// between containers, and neither are the layers.
     pub(in crate::daemon) dir: PathBuf,
-    /// The directory of private layers over the machine's directories, in memory; created on demand.
+    /// The directory of its private layers, which take its writes; created on demand.
     pub(in crate::daemon) layers: PathBuf,
     /// The mounts besides the usual ones, in the order of mounting.
     pub(in crate::daemon) bind_mounts: Vec<BindMount>,
@@ -127,7 +131,7 @@ pub(in crate::daemon) struct View {
     pub(in crate::daemon) of_machine: bool,
     /// Only the mounts in `bind_mounts` are writable.
     pub(in crate::daemon) read_only: bool,
-    /// An image's files are the root, instead of the machine's.
+    /// An image's files are the root, instead of all files of the machine.
     pub(in crate::daemon) image: Option<ImageRoot>,
     /// A layer takes the writes to the machine's files.
     pub(in crate::daemon) overlay: Option<Overlay>,

@@ -24,6 +24,7 @@ use base::optional_file::read_optional;
 use connection::SharedConnection;
 pub use dial::NodeSockets;
 use fabric::LeafSpec;
+use host::accounts_of_system;
 use host::protocol::{Launch, Purpose, Request};
 use images::{Catalogue, Puller, ResolvedImage, password_file};
 
@@ -176,7 +177,8 @@ impl ProcessRuntime {
             // A machine without such a file has no accounts.
             let read = |path: &str| read_optional(path);
             let (passwd, group) = (read("/etc/passwd"), read("/etc/group"));
-            let text = password_file(account, spec.run_as_user, spec.run_as_group, &passwd, &group);
+            let shown = accounts_of_system(&passwd, rustix::process::geteuid().as_raw());
+            let text = password_file(account, spec.run_as_user, spec.run_as_group, &shown, [&passwd, &group]);
             files.extend(text.map(|text| (PathBuf::from("/etc/passwd"), text)));
         }
         let working_dir = spec.working_dir.clone().unwrap_or_else(|| image.working_dir.clone());
@@ -193,6 +195,7 @@ impl ProcessRuntime {
             files,
             host_view: image.host_view,
             image_layers: image.layers,
+            system_root: image.system_root,
             spec,
         }
     }
