@@ -149,12 +149,12 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
             // The terminal can then be opened by its name, too. A failure to become the user is reported below.
             let _ = rustix::fs::fchown(slave, Some(rustix::fs::Uid::from_raw(user.uid)), None);
         }
-        let kept = os::KeptRights {
+        let retained = os::RetainedRights {
             low_ports: !plan.own_network,
             // An unprivileged program that may gain rights is filtered by a process that has some.
             filter: plan.filter.is_some() && !plan.security.no_new_privileges,
         };
-        os::become_user(user.uid, user.gid, &user.groups, kept).map_err(at("user"))?;
+        os::become_user(user.uid, user.gid, &user.groups, retained).map_err(at("user"))?;
         // Changing the user cleared the parent-death signal.
         die_with_host(plan.host);
     }
