@@ -146,12 +146,12 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     capabilities::bound(keep).map_err(at("capabilities"))?;
     if let Some(user) = &plan.user {
         give_streams(&plan.stdio, user.uid);
-        let kept = os::KeptRights {
+        let retained = os::RetainedRights {
             low_ports: !plan.own_network,
             // An unprivileged program that may gain rights is filtered by a process that has some.
             filter: plan.filter.is_some() && !plan.security.no_new_privileges,
         };
-        os::become_user(user.uid, user.gid, &user.groups, kept).map_err(at("user"))?;
+        os::become_user(user.uid, user.gid, &user.groups, retained).map_err(at("user"))?;
         // Changing the user cleared the parent-death signal.
         die_with_host(plan.host);
     }

@@ -1,9 +1,9 @@
 //! PID namespaces: their pid 1, and the creation of processes inside one.
 //!
-//! Pid 1 of every namespace that this process creates is `pause`, whose death with this process no program of a
-//! container can prevent: it would only have to change its user. The program of an image is pid 1 of a further
-//! namespace inside, so that it sees itself as in any other container runtime, and its end is the end of all processes
-//! beside it.
+//! Pid 1 of every namespace that this process creates is `pause`. It dies with this process, and no program of a
+//! container can prevent that, as it could prevent its own death by changing its user. The program of an image is pid 1
+//! of a further namespace inside, so that it sees itself as in any other container runtime, and its end is the end of
+//! all processes beside it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

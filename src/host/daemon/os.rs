@@ -179,7 +179,7 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
 
 /// The rights of this process that a change of its user retains, if it has them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct KeptRights {
+pub(super) struct RetainedRights {
     /// To bind ports below 1024, also for the program: it gives a user in the machine's network the right that a
     /// setting of the pod's own network gives to every user.
     pub(super) low_ports: bool,
@@ -187,10 +187,11 @@ pub(super) struct KeptRights {
     pub(super) filter: bool,
 }
 
-/// Becomes another user, and drops all capabilities but the kept ones unless that is root. Fails without the right to.
-pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32], kept: KeptRights) -> io::Result<()> {
-    let keeps =
-        (kept.low_ports || kept.filter) && uid != 0 && rustix::thread::set_keep_capabilities(true).is_ok();
+/// Becomes another user, and drops all capabilities but the retained ones unless that is root. Fails without the right to.
+pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32], retained: RetainedRights) -> io::Result<()> {
+    let keeps = (retained.low_ports || retained.filter)
+        && uid != 0
+        && rustix::thread::set_keep_capabilities(true).is_ok();
     let check = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     // SAFETY: plain calls on numbers and a live slice; the process has one thread.
     unsafe {
@@ -198,19 +199,19 @@ pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32], kept: KeptRights) 
         check(libc::setgid(gid))?;
         check(libc::setuid(uid))?;
     }
-    if keeps { keep(kept) } else { Ok(()) }
+    if keeps { retain(retained) } else { Ok(()) }
 }
 
-fn keep(kept: KeptRights) -> io::Result<()> {
+fn retain(retained: RetainedRights) -> io::Result<()> {
     let Ok(own) = rustix::thread::capabilities(None) else { return Ok(()) };
-    let wanted = |right: CapabilitySet, is_kept: bool| {
-        if is_kept { right & own.permitted } else { CapabilitySet::empty() }
+    let own_right = |right: CapabilitySet, is_retained: bool| {
+        if is_retained { right & own.permitted } else { CapabilitySet::empty() }
     };
     let low_ports = CapabilitySet::NET_BIND_SERVICE;
     // The container may have dropped it.
     let is_possible = rustix::thread::capability_is_in_bounding_set(low_ports).unwrap_or(false);
-    let ambient = wanted(low_ports, kept.low_ports && is_possible);
-    let all = ambient | wanted(CapabilitySet::SYS_ADMIN, kept.filter);
+    let ambient = own_right(low_ports, retained.low_ports && is_possible);
+    let all = ambient | own_right(CapabilitySet::SYS_ADMIN, retained.filter);
     let sets = CapabilitySets { effective: all, permitted: all, inheritable: ambient };
     rustix::thread::set_capabilities(None, sets)?;
     if !ambient.is_empty() {

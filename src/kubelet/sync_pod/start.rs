@@ -180,7 +180,7 @@ impl SyncPod<'_> {
         Ok(ResolvedContainer { env, command, args, mounts })
     }
 
-    /// The filter of the container's system calls, whose file may lie on a disk that does not respond.
+    /// The filter of the container's system calls. Its file may lie on a disk that does not respond.
     async fn seccomp(&self, container: &Container) -> Result<Seccomp, String> {
         if self.node.config.hollow {
             return Ok(Seccomp::Unconfined);

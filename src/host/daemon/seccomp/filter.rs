@@ -256,7 +256,8 @@ mod tests {
     #[test]
     fn the_default_profile_permits_what_containerds_does() {
         let of = |capabilities| {
-            compile(&super::super::default::profile(), &Machine { capabilities, ..MACHINE }).unwrap()
+            compile(&crate::daemon::seccomp::default::profile(), &Machine { capabilities, ..MACHINE })
+                .unwrap()
         };
         let (plain, admin) = (of(CapabilitySet::empty()), of(CapabilitySet::SYS_ADMIN));
         let denied = errno(libc::EPERM);
