@@ -188,6 +188,7 @@ impl GateThread {
 mod tests {
     use std::fs::{self, File, OpenOptions};
     use std::io::{Seek, SeekFrom, Write};
+    use std::time::Duration;
 
     use super::*;
 
