@@ -131,7 +131,9 @@ pub(crate) const INDEX_DEPTH: u8 = 3;
 const LIST_LENGTH: usize = 10_000;
 
 /// Reads a list up to [`LIST_LENGTH`].
-pub(super) fn bounded<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+pub(super) fn bounded<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Vec<T>, D::Error> {
     struct List<T>(PhantomData<T>);
 
     impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for List<T> {

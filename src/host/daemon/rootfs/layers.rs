@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use base::layers::OPAQUE;
 
-    type MountFn = fn(&Layers, &OwnedFd, &OwnedFd, &Path) -> io::Result<()>;
+    type MountFn = fn(&Layers, &OwnedFd, &OwnedFd, &OwnedFd, Marks) -> io::Result<()>;
 
     /// IMG-3: the kernel shows the layers as they are stored, with both forms of its options, and writes to none.
     #[test]
@@ -256,7 +256,6 @@ mod tests {
         let between = (0..200).map(|number| directory(&format!("layer-{number}")));
         let directories = std::iter::once(upper).chain(between).chain([lower.clone()]).collect();
         let layers = Layers::new(directories);
-        type MountFn = fn(&Layers, &OwnedFd, &OwnedFd, &OwnedFd, Marks) -> io::Result<()>;
         for (name, mount) in [("new", one_by_one as MountFn), ("old", at_once)] {
             let [own, work, place] = ["own", "work", "root"].map(|part| directory(&format!("{name}/{part}")));
             let layers = &layers;
@@ -289,6 +288,7 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(lower.join("stays")).unwrap(), "lower");
     }
+
     /// POD-16: missing mount points are made in the layer, below directories as the machine has them, and never outside
     /// of the layer.
     #[test]
