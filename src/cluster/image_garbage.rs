@@ -1,4 +1,4 @@
-//! Collects unused pulled images while the cluster runs (IMG-6): every five minutes, as a kubelet does. All nodes share
+//! Collects unused pulled images while the cluster runs (IMG-10): every five minutes, as a kubelet does. All nodes share
 //! one disk and one store, so that there is one collection.
 
 use std::path::{Path, PathBuf};

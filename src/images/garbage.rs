@@ -1,4 +1,4 @@
-//! Garbage collection of pulled images (IMG-6): what goes when the disk fills, as a kubelet's image manager decides.
+//! Garbage collection of pulled images (IMG-10): what goes when the disk fills, as a kubelet's image manager decides.
 //!
 //! Images that a user loaded are never collected: they could not be pulled again.
 
@@ -110,9 +110,9 @@ mod tests {
         ImageUse { image, names: Vec::new(), last_used: Timestamp::from_second(second).unwrap(), own_bytes }
     }
 
-    /// IMG-6: a kubelet's thresholds.
+    /// IMG-10: a kubelet's thresholds.
     #[test]
-    fn a_collection_is_due_above_the_high_threshold_and_frees_down_to_the_low_one() {
+    fn a_collection_is_due_above_the_high_threshold_and_frees_down_to_the_low_one_img_10() {
         let config = GarbageConfig::default();
         for (available, expect) in [(100, None), (15, None), (14, Some(6)), (0, Some(20))] {
             assert_eq!(excess(DiskSpace { capacity: 100, available }, config), expect, "{available}");
@@ -123,9 +123,9 @@ mod tests {
         assert_eq!(excess(DiskSpace { capacity: 0, available: 0 }, config), None);
     }
 
-    /// IMG-6: the least recently used go first; used, young and loaded images stay.
+    /// IMG-10: the least recently used go first; used, young and loaded images stay.
     #[test]
-    fn images_go_by_their_last_use_until_enough_is_free() {
+    fn images_go_by_their_last_use_until_enough_is_free_img_10() {
         let uses = [
             used_at(10, "loaded", 50, Provenance::Loaded),
             used_at(20, "used", 50, Provenance::Pulled),

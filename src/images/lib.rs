@@ -11,6 +11,7 @@ mod catalogue;
 mod entry;
 pub mod garbage;
 mod pull;
+pub mod push;
 mod reference;
 pub mod registry;
 mod signal;

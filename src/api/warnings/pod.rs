@@ -132,7 +132,6 @@ mod tests {
                 vec![
                     "spec.imagePullSecrets[0].name: invalid empty name \"\"",
                     "spec.imagePullSecrets[2].name: duplicate name \"a\"",
-                    "spec.imagePullSecrets: ignored here: Podium pulls no images from registries",
                 ],
             ),
             (
@@ -181,10 +180,7 @@ mod tests {
             )
             .unwrap()
         };
-        let expected = [
-            "spec.template.spec.imagePullSecrets[0].name: invalid empty name \"\"",
-            "spec.template.spec.imagePullSecrets: ignored here: Podium pulls no images from registries",
-        ];
+        let expected = ["spec.template.spec.imagePullSecrets[0].name: invalid empty name \"\""];
         assert_eq!(warnings_of(&set(1), None, false), expected);
         assert_eq!(warnings_of(&set(2), Some(&set(1)), false), expected);
         assert_eq!(warnings_of(&set(2), Some(&set(2)), false), Vec::<String>::new());

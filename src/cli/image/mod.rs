@@ -1,4 +1,4 @@
-//! `podium image explain|list|load|prune|pull|push|rm`: the images of a data directory (CLI-4, IMG-3 to IMG-5).
+//! `podium image explain|list|load|prune|pull|push|rm`: the images of a data directory (CLI-4, IMG-3, IMG-7 to IMG-9).
 //!
 //! The commands work on the files of the data directory, with or without a running instance; a running one uses the
 //! changed images from the next pull on.
@@ -7,6 +7,7 @@ mod explain;
 mod list;
 mod load;
 mod pull;
+mod push;
 
 use std::path::PathBuf;
 
@@ -34,6 +35,8 @@ pub(super) enum ImageCommand {
     Load(load::LoadRequest),
     /// Pull images from their registries
     Pull(pull::PullRequest),
+    /// Push the image of an archive to a registry
+    Push(push::PushRequest),
     /// Remove the pulled images that no container uses
     Prune {
         #[command(flatten)]
@@ -83,6 +86,7 @@ pub(super) fn run(command: ImageCommand) -> Result<()> {
         ImageCommand::Explain(request) => explain::run(&request),
         ImageCommand::List { catalogue } => list::run(&catalogue),
         ImageCommand::Pull(request) => pull::run(&request),
+        ImageCommand::Push(request) => push::run(request),
         ImageCommand::Prune { instance, all } => prune(&instance, all),
         ImageCommand::Load(request) => load::run(request),
         ImageCommand::Rm { instance, images } => remove(&instance, &images),

@@ -1,4 +1,4 @@
-//! Explains how a reference resolves: `podium image explain` (IMG-4).
+//! Explains how a reference resolves: `podium image explain` (IMG-9).
 
 use super::{Catalogue, MissingTag, best_match, candidates, missing_tag};
 use crate::ImageReference;

@@ -348,9 +348,9 @@ fn loaded_images_come_before_the_users_entries_and_built_in_ones_img_3() {
     assert!(!catalogue.resolve(&format!("shop@{id}")).unwrap().layers.is_empty());
 }
 
-/// IMG-4: `podium image explain` names the source that gives the image, and the reasons of the others.
+/// IMG-9: `podium image explain` names the source that gives the image, and the reasons of the others.
 #[test]
-fn the_sources_of_an_image_are_explained_in_their_order_img_4() {
+fn the_sources_of_an_image_are_explained_in_their_order_img_9() {
     let applying = |catalogue: &Catalogue, reference: &str| -> Vec<&'static str> {
         let explanation = catalogue.explain(reference).unwrap();
         explanation.steps.iter().filter(|step| step.applies).map(|step| step.source).collect()

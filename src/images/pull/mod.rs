@@ -1,4 +1,4 @@
-//! Pulls images from registries into the store (IMG-5).
+//! Pulls images from registries into the store (IMG-8).
 //!
 //! All nodes of a process share one [`Puller`]. Pulls of the same image with the same credentials are one pull; it is
 //! cancelled when nobody waits for it any more. A layer that several images have is downloaded once.

@@ -86,7 +86,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn images_share_layers_and_a_layer_is_downloaded_once_img_5() {
+async fn images_share_layers_and_a_layer_is_downloaded_once_img_8() {
     let mut repository = Repository::new();
     let (base, one, two) = (layer("base", b"b"), layer("one", b"1"), layer("two", b"2"));
     add_image(&mut repository, "one", &[base.clone(), one]);
@@ -111,7 +111,7 @@ async fn images_share_layers_and_a_layer_is_downloaded_once_img_5() {
 }
 
 #[tokio::test]
-async fn pulls_of_one_image_are_one_pull_and_end_when_nobody_waits_img_5() {
+async fn pulls_of_one_image_are_one_pull_and_end_when_nobody_waits_img_8() {
     let mut repository = Repository::new();
     add_image(&mut repository, "latest", &[layer("file", b"x")]);
     let open = Arc::new(AtomicBool::new(false));
@@ -137,7 +137,7 @@ async fn pulls_of_one_image_are_one_pull_and_end_when_nobody_waits_img_5() {
 }
 
 #[tokio::test]
-async fn a_cancelled_pull_leaves_nothing_and_can_be_repeated_img_5() {
+async fn a_cancelled_pull_leaves_nothing_and_can_be_repeated_img_8() {
     let mut repository = Repository::new();
     let bytes: Vec<u8> =
         (0..300_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
@@ -171,7 +171,7 @@ async fn a_cancelled_pull_leaves_nothing_and_can_be_repeated_img_5() {
 }
 
 #[tokio::test]
-async fn damaged_and_hostile_layers_fail_and_leave_nothing_partial_img_7() {
+async fn damaged_and_hostile_layers_fail_and_leave_nothing_partial_img_8() {
     let escape = {
         let (mut bytes, _) = (Vec::new(), ());
         let mut header = tar::Header::new_gnu();
@@ -210,7 +210,7 @@ async fn damaged_and_hostile_layers_fail_and_leave_nothing_partial_img_7() {
 }
 
 #[tokio::test]
-async fn a_loaded_image_stays_loaded_when_it_is_pulled_img_5() {
+async fn a_loaded_image_stays_loaded_when_it_is_pulled_img_8() {
     let mut repository = Repository::new();
     add_image(&mut repository, "latest", &[layer("file", b"x")]);
     let server = Server::start(move |seen| repository.answer(seen)).await;
@@ -223,7 +223,7 @@ async fn a_loaded_image_stays_loaded_when_it_is_pulled_img_5() {
 }
 
 #[tokio::test]
-async fn errors_name_the_image_and_the_cause_img_4() {
+async fn errors_name_the_image_and_the_cause_img_8() {
     let repository = Repository::new();
     let server = Server::start(move |seen| repository.answer(seen)).await;
     let scene = Scene::new();

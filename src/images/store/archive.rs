@@ -187,6 +187,13 @@ pub(super) struct Section {
     remaining: u64,
 }
 
+impl Section {
+    /// The bytes that are left.
+    pub(super) fn len(&self) -> u64 {
+        self.remaining
+    }
+}
+
 impl Read for Section {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(buffer.len());

@@ -19,6 +19,10 @@ use super::platform::Platform;
 pub(super) struct ArchivedImage {
     pub(super) description: ImageDescription,
     pub(super) platform: Platform,
+    /// The configuration as it is.
+    pub(super) config: Vec<u8>,
+    /// The manifest as it is, and its media type; `None` in archives without one.
+    pub(super) manifest: Option<(Vec<u8>, String)>,
     pub(super) layers: Vec<ArchivedLayer>,
     /// Its names in the archive.
     pub(super) names: Vec<String>,
@@ -245,6 +249,7 @@ impl Reader<'_> {
         let layers = manifest.layers.iter().map(member).collect::<Result<_, _>>()?;
         let mut packed = self.packed(&manifest.config.digest, &config, layers)?;
         packed.description.manifest_digest = Some(digest);
+        packed.manifest = Some((bytes, descriptor.media_type.clone()));
         Ok(packed)
     }
 
@@ -267,7 +272,14 @@ impl Reader<'_> {
         }
         let layers = layers.into_iter().zip(diff_ids);
         let layers = layers.map(|((member, digest), diff_id)| ArchivedLayer { member, digest, diff_id });
-        Ok(ArchivedImage { description, platform, layers: layers.collect(), names: Vec::new() })
+        Ok(ArchivedImage {
+            description,
+            platform,
+            config: bytes.to_vec(),
+            manifest: None,
+            layers: layers.collect(),
+            names: Vec::new(),
+        })
     }
 
     fn document<T: DeserializeOwned>(&self, member: &str) -> Result<T, LoadError> {

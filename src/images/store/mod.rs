@@ -26,6 +26,7 @@
 //! Readers take no lock. Nothing here runs anything, and nothing uses a network.
 
 mod archive;
+mod blobs;
 mod budget;
 mod compression;
 mod configuration;
@@ -52,6 +53,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 
+pub use blobs::{ImageBlobs, LayerBlob, OpenBlob};
 pub(crate) use configuration::RootFs;
 pub use configuration::{ImageDescription, RunConfig};
 pub(crate) use digest::digest_of;

@@ -1,4 +1,4 @@
-//! Finds a container's image by its pull policy, and records a kubelet's events (IMG-1, IMG-5).
+//! Finds a container's image by its pull policy, and records a kubelet's events (IMG-1, IMG-8).
 //!
 //! An image of the catalogue, and one that a user loaded, is present under any policy. Any other image is pulled from
 //! its registry, beside the passes: the end of the pull is an event. This file never decides when to retry: it records

@@ -1,4 +1,4 @@
-//! Pulls from a registry: their events, their progress, pull secrets, back-off, and what cancels them (IMG-5).
+//! Pulls from a registry: their events, their progress, pull secrets, back-off, and what cancels them (IMG-8).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -49,7 +49,7 @@ fn image_events(scene: &KubeletFixture) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pull_runs_beside_the_pod_and_shows_its_progress_img_5() {
+async fn a_pull_runs_beside_the_pod_and_shows_its_progress_img_8() {
     let scene = KubeletFixture::new().await;
     registry(&scene, Duration::from_millis(12_500), |_| Ok(image()));
     scene.runtime.set_pull_progress(Some(PullProgress { done: 1_250_000, total: Some(40_000_000) }));
@@ -68,7 +68,7 @@ async fn a_pull_runs_beside_the_pod_and_shows_its_progress_img_5() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn long_pulls_are_told_by_an_event_every_ten_seconds_img_5() {
+async fn long_pulls_are_told_by_an_event_every_ten_seconds_img_8() {
     let scene = KubeletFixture::new().await;
     registry(&scene, Duration::from_secs(25), |_| Ok(image()));
     let key = scene.create(pod("IfNotPresent"));
@@ -83,7 +83,7 @@ async fn long_pulls_are_told_by_an_event_every_ten_seconds_img_5() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pull_that_fails_backs_off_and_is_tried_again_img_5() {
+async fn a_pull_that_fails_backs_off_and_is_tried_again_img_8() {
     let scene = KubeletFixture::new().await;
     let refused = || RuntimeError::PullFailed("connection refused".into());
     let (begun, _) =
@@ -107,7 +107,7 @@ async fn a_pull_that_fails_backs_off_and_is_tried_again_img_5() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_always_asks_the_registry_again_img_5() {
+async fn only_always_asks_the_registry_again_img_8() {
     let scene = KubeletFixture::new().await;
     let (begun, _) = registry(&scene, Duration::from_secs(1), |_| Ok(image()));
     for (name, policy, pulls) in
@@ -127,7 +127,7 @@ async fn only_always_asks_the_registry_again_img_5() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pull_secrets_reach_the_registry_and_missing_ones_are_told_img_5() {
+async fn pull_secrets_reach_the_registry_and_missing_ones_are_told_img_8() {
     let scene = KubeletFixture::new().await;
     let seen: Arc<parking_lot::Mutex<Vec<String>>> = Arc::default();
     let known = seen.clone();
@@ -159,7 +159,7 @@ async fn pull_secrets_reach_the_registry_and_missing_ones_are_told_img_5() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_pod_cancels_its_pull_img_5() {
+async fn a_deleted_pod_cancels_its_pull_img_8() {
     let scene = KubeletFixture::new().await;
     let (begun, ended) = registry(&scene, Duration::from_mins(10), |_| Ok(image()));
     let key = scene.create(pod("IfNotPresent"));
@@ -173,7 +173,7 @@ async fn a_deleted_pod_cancels_its_pull_img_5() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_image_replaces_the_pull_of_the_former_one_img_5() {
+async fn a_new_image_replaces_the_pull_of_the_former_one_img_8() {
     let scene = KubeletFixture::new().await;
     let (begun, _) = registry(&scene, Duration::from_mins(10), |_| Ok(image()));
     scene.runtime.set_pull_progress(Some(PullProgress { done: 0, total: None }));

@@ -28,7 +28,6 @@ const fn row(of: &'static str, field: &'static str, when: ValueCondition, text: 
 pub const INERT: &[InertField] = &[
     row(POD, "evictionResponders", Set, "ignored here: evictions do not call responders"),
     row(POD, "hostUsers", Is("false"), "ignored here: pods use the machine's users"),
-    row(POD, "imagePullSecrets", Set, "ignored here: Podium pulls no images from registries"),
     row(POD, "os", FieldIsNot("name", "linux"), "ignored here: pods run on this machine"),
     row(POD, "resourceClaims", Set, DEVICES),
     row(POD, "schedulingGroup", Set, "Podium does not support pod groups; the pods stay pending"),
