@@ -47,6 +47,7 @@ mod pod_edges;
 mod pod_faults;
 mod pods;
 mod processes;
+mod registry;
 mod runtime;
 mod scenario_restarts;
 mod scheduling;

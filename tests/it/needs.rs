@@ -2,7 +2,7 @@
 //! print the number and the reasons; it fails instead if `PODIUM_TEST_REQUIRE` names the requirement. No test is
 //! skipped silently.
 //!
-//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts,crun,seccomp`. `PODIUM_TEST_WITHOUT=namespaces` simulates a machine
+//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts,crun,seccomp,docker-registry`. `PODIUM_TEST_WITHOUT=namespaces` simulates a machine
 //! without a feature.
 //!
 //! The library's own tests include this file, too: it uses no other item of either crate.
@@ -43,12 +43,14 @@ pub(crate) enum Need {
     Seccomp,
     /// `crun` on the PATH.
     Crun,
+    /// `docker-registry` on the PATH.
+    DockerRegistry,
     /// The programs that built-in images run: `perl`, `postgres`, `python3`.
     Programs,
 }
 
 impl Need {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Kubectl,
         Self::OldKubectl,
         Self::Namespaces,
@@ -64,6 +66,7 @@ impl Need {
         Self::Gates,
         Self::Seccomp,
         Self::Crun,
+        Self::DockerRegistry,
         Self::Programs,
     ];
 
@@ -85,6 +88,7 @@ impl Need {
             Self::Gates => "gates",
             Self::Seccomp => "seccomp",
             Self::Crun => "crun",
+            Self::DockerRegistry => "docker-registry",
             Self::Programs => "programs",
         }
     }

@@ -230,7 +230,6 @@ fn examples() -> Vec<(&'static str, &'static str, Example)> {
             Pod(json!({"evictionResponders": [{"name": "example.com/r", "priority": 1}]})),
         ),
         ("PodSpec", "hostUsers", Pod(json!({"hostUsers": false}))),
-        ("PodSpec", "imagePullSecrets", Pod(json!({"imagePullSecrets": [{"name": "s"}]}))),
         ("PodSpec", "os", Pod(json!({"os": {"name": "windows"}}))),
         (
             "PodSpec",

@@ -128,7 +128,8 @@ mod tests {
             runs.add(ScenarioRun::of(&one).unwrap());
             assert_eq!(compared(&one, Some(&runs)).unwrap(), expected);
         }
-        let never: Scenario = serde_json::from_value(json!({"metadata": {"uid": "n"}})).unwrap();
+        let never: Scenario =
+            serde_json::from_value(json!({"metadata": {"uid": "n"}, "spec": {"title": "t"}})).unwrap();
         assert_eq!(compared(&never, Some(&runs)), None);
     }
 

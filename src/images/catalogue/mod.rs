@@ -222,6 +222,22 @@ impl Catalogue {
         self.pull != PullMode::Never && !exists_nowhere()
     }
 
+    /// Returns what a user can do on this machine if a reference's registry does not give the image.
+    pub fn hint(&self, reference: &str) -> Option<String> {
+        match self.resolve(reference) {
+            Ok(_) => None,
+            Err(ResolveError::UnknownName(_)) => {
+                let name = ImageReference::parse(reference).ok()?.name();
+                let hint = mapping_hint(&name).map(|hint| format!("or {hint}"));
+                let problems = self.user.current().problems.clone();
+                let unread = (!problems.is_empty()).then(|| format!("cannot read: {}", problems.join("; ")));
+                let parts: Vec<String> = hint.into_iter().chain(unread).collect();
+                (!parts.is_empty()).then(|| parts.join("; "))
+            }
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
     /// Returns the stored image behind a reference.
     pub fn find_loaded(&self, reference: &str) -> Option<StoredImage> {
         self.loaded(&ImageReference::parse(reference).ok()?)
@@ -441,11 +457,8 @@ impl Catalogue {
     /// Returns the error for an unknown repository.
     fn unknown_name(&self, parsed: &ImageReference, user: &UserImages) -> ResolveError {
         let name = parsed.name();
-        let hint = match named_like(&name) {
-            Some(builtin) => format!(
-                ", or list {name} under registry.builtin in the config file to run Podium's own {} in its place",
-                builtin.name()
-            ),
+        let hint = match mapping_hint(&name) {
+            Some(hint) => format!(", or {hint}"),
             None => " or use a built-in one such as nginx, busybox or python".to_owned(),
         };
         ResolveError::UnknownName(Self::with_problems(
@@ -526,6 +539,14 @@ fn best_match<'a>(candidates: &[&'a ImageEntry], parsed: &ImageReference) -> Opt
     let exact = |entry: &&&ImageEntry| parsed.tag.as_ref().is_none_or(|tag| entry.tags.contains(tag));
     let any = |entry: &&&ImageEntry| entry.tags.is_empty();
     candidates.iter().find(exact).or_else(|| candidates.iter().find(any)).copied()
+}
+
+/// The way to run a built-in image in place of a repository whose name has the same last component.
+fn mapping_hint(name: &str) -> Option<String> {
+    let builtin = named_like(name)?.name();
+    Some(format!(
+        "list {name} under registry.builtin in the config file to run Podium's own {builtin} in its place"
+    ))
 }
 
 /// Returns the reason why a built-in image does not stand for a reference's tag.

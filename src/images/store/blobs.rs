@@ -120,9 +120,7 @@ fn blob(
     );
     let digest = match &layer.digest {
         Some(digest) => digest.clone(),
-        None => {
-            digest_of_stream(archive.reader(&layer.member)?).map_err(at())?
-        }
+        None => digest_of_stream(archive.reader(&layer.member)?).map_err(at())?,
     };
     let (archive, member) = (archive.clone(), layer.member.clone());
     let open: OpenBlob = Arc::new(move || {

@@ -89,10 +89,7 @@ impl Runtime for ProcessRuntime {
     fn pull_image<'a>(&'a self, pull: &'a ImagePull) -> BoxFuture<'a, Result<Image, RuntimeError>> {
         async {
             let Some(puller) = &self.puller else { return self.image_status(&pull.image).await };
-            let hint = match self.catalogue.resolve(&pull.image) {
-                Ok(_) => None,
-                Err(error) => Some(error.to_string()),
-            };
+            let hint = self.catalogue.hint(&pull.image);
             match puller.pull(&pull.image, &pull.secrets).await {
                 Ok(_) => self.image_status(&pull.image).await,
                 Err(error) => Err(RuntimeError::PullFailed(match hint {
