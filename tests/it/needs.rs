@@ -111,6 +111,7 @@ impl Need {
             Self::Gates => "the kernel does not ask before a file is written",
             Self::Seccomp => "the kernel does not filter system calls",
             Self::Crun => "no crun",
+            Self::DockerRegistry => "no docker-registry",
             Self::Programs => "a program that a built-in image stands for is not installed",
         }
     }
