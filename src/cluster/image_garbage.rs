@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use base::clock::Clock;
 use base::task::{Tasks, blocking};
-use images::garbage::{self, Collected, DiskSpace, GarbageConfig};
+use images::garbage::{self, Collection, DiskSpace, GarbageConfig};
 use images::store::RemoveError;
 use images::{ImageStore, StoredImage};
 use object::config::Seconds;
@@ -68,7 +68,7 @@ impl Collector {
             self.clock.sleep(INTERVAL).await;
             let collector = self.clone();
             match blocking(move || collector.collect_if_due()).await {
-                Ok(Ok(Collected { removed, freed })) if !removed.is_empty() => {
+                Ok(Ok(Collection { removed, freed })) if !removed.is_empty() => {
                     tracing::info!(
                         "removed {} unused images ({freed} bytes): {}",
                         removed.len(),
@@ -81,17 +81,17 @@ impl Collector {
         }
     }
 
-    fn collect_if_due(&self) -> Result<Collected, RemoveError> {
-        let wanted =
+    fn collect_if_due(&self) -> Result<Collection, RemoveError> {
+        let needed =
             space_of(&self.nodes_dir).and_then(|space| garbage::excess(space, self.config.thresholds()));
-        let Some(wanted) = wanted else { return Ok(Collected::default()) };
+        let Some(needed) = needed else { return Ok(Collection::default()) };
         let collected =
-            garbage::collect(&self.store, wanted, self.clock.now(), self.config.minimum_age.0, |image| {
+            garbage::collect(&self.store, needed, self.clock.now(), self.config.minimum_age.0, |image| {
                 self.is_used(image)
             })?;
-        if collected.freed < wanted {
+        if collected.freed < needed {
             tracing::warn!(
-                "image garbage collection: {wanted} bytes of the disk should become free, but unused images had only \
+                "image garbage collection: {needed} bytes of the disk should become free, but unused images had only \
                  {}",
                 collected.freed
             );

@@ -25,7 +25,7 @@ pub(super) enum ImageSource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingTag {
     /// No such image exists anywhere.
-    Nowhere(&'static str),
+    Nonexistent(&'static str),
     /// The image exists, and the built-in one differs too much to stand for it.
     Differs(&'static str),
 }
@@ -34,7 +34,7 @@ impl MissingTag {
     /// The reason, for messages.
     pub(super) fn reason(self) -> &'static str {
         match self {
-            Self::Nowhere(reason) | Self::Differs(reason) => reason,
+            Self::Nonexistent(reason) | Self::Differs(reason) => reason,
         }
     }
 }
@@ -122,7 +122,7 @@ fn nginx_typos(tag: &str) -> Option<MissingTag> {
         .iter()
         .any(|typo| version.strip_prefix(typo).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')));
     let reason = "nginx has no version 1.91 or 1.161; tutorials use them as mistyped versions";
-    is_typo.then_some(MissingTag::Nowhere(reason))
+    is_typo.then_some(MissingTag::Nonexistent(reason))
 }
 
 fn servers_of_php(tag: &str) -> Option<MissingTag> {

@@ -39,15 +39,15 @@ pub fn excess(space: DiskSpace, config: GarbageConfig) -> Option<u64> {
     let percent_of = |percent: u8| u128::from(space.capacity) * u128::from(percent.min(100)) / 100;
     let used = u128::from(space.capacity.saturating_sub(space.available));
     let is_due = config.high_threshold_percent < 100 && used > percent_of(config.high_threshold_percent);
-    let wanted = used.saturating_sub(percent_of(config.low_threshold_percent));
-    (is_due && wanted > 0).then(|| u64::try_from(wanted).unwrap_or(u64::MAX))
+    let needed = used.saturating_sub(percent_of(config.low_threshold_percent));
+    (is_due && needed > 0).then(|| u64::try_from(needed).unwrap_or(u64::MAX))
 }
 
 /// The images to remove for this many bytes, those first that were not used for the longest time: `uses` has that order.
 /// Fewer bytes are freed if nothing else may go.
 pub fn victims<'a>(
     uses: &'a [ImageUse],
-    wanted: u64,
+    needed: u64,
     now: Timestamp,
     minimum_age: Duration,
     is_used: impl Fn(&StoredImage) -> bool,
@@ -55,7 +55,7 @@ pub fn victims<'a>(
     let mut freed = 0_u64;
     let mut chosen = Vec::new();
     for image in uses {
-        if freed >= wanted {
+        if freed >= needed {
             break;
         }
         let age = Duration::try_from(now.duration_since(image.last_used)).unwrap_or_default();
@@ -69,7 +69,7 @@ pub fn victims<'a>(
 
 /// The result of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
+pub struct Collection {
     /// The removed images, by their names.
     pub removed: Vec<String>,
     /// The bytes of their layers that no other image has.
@@ -79,20 +79,20 @@ pub struct Collected {
 /// Removes unused pulled images until this many bytes are free, and layers that no image has.
 pub fn collect(
     store: &ImageStore,
-    wanted: u64,
+    needed: u64,
     now: Timestamp,
     minimum_age: Duration,
     is_used: impl Fn(&StoredImage) -> bool,
-) -> Result<Collected, RemoveError> {
+) -> Result<Collection, RemoveError> {
     let uses = store.usage();
-    let chosen = victims(&uses, wanted, now, minimum_age, &is_used);
+    let chosen = victims(&uses, needed, now, minimum_age, &is_used);
     let is_chosen = |image: &StoredImage| chosen.iter().any(|victim| victim.image.id == image.id);
     // A container may have started from it meanwhile.
     let removed = store.prune(|image| is_chosen(image) && !is_used(image))?;
     let gone: Vec<&&ImageUse> =
         chosen.iter().filter(|victim| removed.iter().any(|image| image.id == victim.image.id)).collect();
     let name = |victim: &&&ImageUse| victim.names.first().unwrap_or(&victim.image.id).clone();
-    Ok(Collected {
+    Ok(Collection {
         removed: gone.iter().map(name).collect(),
         freed: gone.iter().map(|victim| victim.own_bytes).sum(),
     })
@@ -135,9 +135,9 @@ mod tests {
             used_at(990, "young", 50, Provenance::Pulled),
         ];
         let now = Timestamp::from_second(1000).unwrap();
-        let of = |wanted| -> Vec<&str> {
+        let of = |needed| -> Vec<&str> {
             let age = Duration::from_secs(100);
-            let chosen = victims(&uses, wanted, now, age, |image| image.id == "used");
+            let chosen = victims(&uses, needed, now, age, |image| image.id == "used");
             chosen.into_iter().map(|victim| victim.image.id.as_str()).collect()
         };
         assert_eq!(of(0), [""; 0]);

@@ -31,7 +31,8 @@ fn log_after_end(instance: &Instance, pod: &str) -> (String, String) {
 fn an_image_of_another_registry_is_never_replaced_by_a_built_in_one_img_2() {
     needs!(Kubectl);
     let home = DataDir::new();
-    std::fs::write(home.path("config.yaml"), "registry: {builtin: [ghcr.io/mapped/nginx]}\n").unwrap();
+    std::fs::write(home.path("config.yaml"), "registry: {pull: never, builtin: [ghcr.io/mapped/nginx]}\n")
+        .unwrap();
     let config = home.path("config.yaml");
     let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
     for (name, image) in [

@@ -90,7 +90,7 @@ fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16()
         .map(str::to_owned)
         .collect();
     // An ordinary user's nodes ignore `privileged`, too.
-    let expected = if rustix::process::geteuid().is_root() { 2 } else { 3 };
+    let expected = if rustix::process::geteuid().is_root() { 1 } else { 2 };
     assert_eq!(ignored.len(), expected, "{ignored:?}");
     assert!(ignored.iter().all(|line| line.starts_with("Warning ")), "{ignored:?}");
     wait_for("the event of a volume that cannot be", || {

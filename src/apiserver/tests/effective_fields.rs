@@ -58,7 +58,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
         "api.core.v1.PodSpec",
         &[
             ("a_deadline_fails_the_pod_pod_9", &["activeDeadlineSeconds"]),
-            ("pull_secrets_reach_the_registry_and_missing_ones_are_told_img_8", &["imagePullSecrets"]),
+            ("pull_secrets_reach_the_registry_and_missing_ones_are_reported_img_8", &["imagePullSecrets"]),
             ("required_filters_and_preferred_scores_sch_3_sch_4", &["affinity", "nodeSelector"]),
             (
                 "accounts_and_pods_may_decline_and_unknown_accounts_are_refused_sa_1",
@@ -401,7 +401,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
     ),
     (
         "api.core.v1.LocalObjectReference",
-        &[("pull_secrets_reach_the_registry_and_missing_ones_are_told_img_8", &["name"])],
+        &[("pull_secrets_reach_the_registry_and_missing_ones_are_reported_img_8", &["name"])],
     ),
     ("api.core.v1.HostAlias", &[("the_file_is_the_kubelets_pod_14", &["hostnames", "ip"])]),
     ("api.core.v1.PodReadinessGate", &[("readiness_gates_hold_back_ready_pod_2", &["conditionType"])]),

@@ -9,7 +9,7 @@ use crate::cli::output::{print_line, print_table};
 use crate::cli::runtime::runtime;
 use images::{ImageReference, Puller};
 
-/// The time for which the registry is asked.
+/// The time that the registry has for its answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The names to explain.
@@ -54,7 +54,7 @@ pub(super) fn run(request: &ExplainRequest) -> Result<()> {
 
 /// What the registry has.
 async fn ask(puller: &Puller, name: &str) -> String {
-    let asked = async {
+    let query = async {
         let reference = ImageReference::parse(name).map_err(|error| error.to_string())?;
         let keyring = puller.keyring(&[]).map_err(|error| error.to_string())?;
         let remote = puller.client().open(&reference, &keyring).await.map_err(|error| error.to_string())?;
@@ -66,7 +66,7 @@ async fn ask(puller: &Puller, name: &str) -> String {
         let (layers, size) = (manifest.layers.len(), super::size(bytes));
         Ok(format!("registry: {} with {layers} layers ({size}) from {}", manifest.digest, manifest.origin))
     };
-    match tokio::time::timeout(PATIENCE, asked).await {
+    match tokio::time::timeout(PATIENCE, query).await {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => {
             let error: String = error;

@@ -9,7 +9,7 @@ use crate::registry::PullMode;
 pub struct Explanation {
     /// The reference with its registry, repository and tag or digest.
     pub name: String,
-    /// The sources in the order in which they are asked; the first one that has the image gives it.
+    /// The sources in their order; the first one that has the image gives it.
     pub steps: Vec<Step>,
 }
 
@@ -84,7 +84,7 @@ impl Catalogue {
             _ if self.pull == PullMode::Never => {
                 (false, "the config file has registry.pull: never".to_owned())
             }
-            Some(MissingTag::Nowhere(reason)) => (false, reason.to_owned()),
+            Some(MissingTag::Nonexistent(reason)) => (false, reason.to_owned()),
             _ => (true, parsed.registry_host().to_owned()),
         };
         Step { source: "registry", applies, reason }

@@ -95,7 +95,7 @@ pub enum ResolveError {
 }
 
 impl ResolveError {
-    /// Returns true if the reference is valid, and may exist elsewhere.
+    /// Returns true if the reference is valid, and a registry may have it.
     pub fn is_unknown(&self) -> bool {
         !matches!(self, Self::Invalid(_) | Self::UnknownTag(_))
     }
@@ -212,14 +212,14 @@ impl Catalogue {
         Err(self.unknown_digest(&parsed, &format!("the tags {}", known.join(", "))))
     }
 
-    /// Returns true if the registry of a reference may be asked for the image.
+    /// Returns true if the registry of a reference may be queried for the image.
     pub fn can_pull(&self, reference: &str) -> bool {
         let Ok(parsed) = ImageReference::parse(reference) else { return false };
-        let exists_nowhere = || {
+        let is_nonexistent = || {
             let missing = self.builtin(&parsed.name()).and_then(|image| missing_tag(image, &parsed));
-            missing.is_some_and(|missing| matches!(missing, MissingTag::Nowhere(_)))
+            missing.is_some_and(|missing| matches!(missing, MissingTag::Nonexistent(_)))
         };
-        self.pull != PullMode::Never && !exists_nowhere()
+        self.pull != PullMode::Never && !is_nonexistent()
     }
 
     /// Returns what a user can do on this machine if a reference's registry does not give the image.

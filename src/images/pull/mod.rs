@@ -1,7 +1,7 @@
 //! Pulls images from registries into the store (IMG-8).
 //!
 //! All nodes of a process share one [`Puller`]. Pulls of the same image with the same credentials are one pull; it is
-//! cancelled when nobody waits for it any more. A layer that several images have is downloaded once.
+//! cancelled when no caller waits for it any more. A layer that several images have is downloaded once.
 //!
 //! A pull downloads some layers at a time, each into a file ([`spool`]), while a thread unpacks them from the lowest one
 //! to the topmost one, following the files as they grow.
@@ -196,7 +196,7 @@ impl Puller {
 
     fn join_or_start(&self, key: PullKey, reference: ImageReference, keyring: Keyring) -> SharedPull {
         let mut running = self.0.running.lock();
-        // Pulls that nobody waits for any more are forgotten here.
+        // Pulls without a caller that waits are forgotten here.
         running.retain(|_, pull| pull.pull.upgrade().is_some());
         let joined = running.get(&key).and_then(|pull| pull.pull.upgrade());
         if let Some(pull) = joined.filter(|pull| pull.peek().is_none()) {
@@ -293,9 +293,10 @@ impl Pull {
     ) -> Result<StoredImage, Failure> {
         let layers = Arc::new(Layers::of(&manifest)?);
         let (spools, writers): (Vec<_>, Vec<_>) = layers.all.iter().map(|_| spool::spool()).unzip();
-        let (begun, directory) = oneshot::channel();
-        let adding = Adding { inner: self.inner.clone(), layers: layers.clone(), spools, description, names };
-        let mut thread = blocking(move || adding.run(begun));
+        let (started, directory) = oneshot::channel();
+        let adding =
+            ImageAddition { inner: self.inner.clone(), layers: layers.clone(), spools, description, names };
+        let mut thread = blocking(move || adding.run(started));
         let Ok((directory, present)) = directory.await else { return end_of(&mut thread).await };
         let sizes = layers.all.iter().skip(present).map(|layer| layer.remote.size);
         self.progress.total.store(sizes.sum(), Ordering::Relaxed);
@@ -372,7 +373,7 @@ impl Layers {
 }
 
 /// The thread that unpacks the layers and adds the image.
-struct Adding {
+struct ImageAddition {
     inner: Arc<Inner>,
     layers: Arc<Layers>,
     spools: Vec<Spool>,
@@ -380,9 +381,9 @@ struct Adding {
     names: Vec<ImageReference>,
 }
 
-impl Adding {
+impl ImageAddition {
     /// Sends the directory for downloads, and the number of layers that need none.
-    fn run(self, begun: oneshot::Sender<(PathBuf, usize)>) -> Result<StoredImage, LoadError> {
+    fn run(self, started: oneshot::Sender<(PathBuf, usize)>) -> Result<StoredImage, LoadError> {
         let mut writer = self.inner.store.writer(&self.inner.limits)?;
         let mut present = 0;
         for diff_id in &self.layers.diff_ids {
@@ -391,7 +392,7 @@ impl Adding {
             }
             present += 1;
         }
-        let _ = begun.send((writer.directory().to_path_buf(), present));
+        let _ = started.send((writer.directory().to_path_buf(), present));
         let layers = self.layers.all.iter().zip(&self.layers.diff_ids).zip(self.spools);
         for ((layer, diff_id), spool) in layers.skip(present) {
             let source = spool.wait().map_err(LoadError::io(layer.remote.digest.clone()))?;

@@ -19,20 +19,20 @@ const WRITE_BYTES: usize = 1 << 20;
 
 /// The state of a download.
 enum State {
-    /// It has not begun.
+    /// It has not started.
     Waiting,
     /// The store has the layer already.
     Present(LayerLock),
-    /// It has begun: the file, and the lock until the reader takes them.
+    /// It has started: the file, and the lock until the reader takes them.
     Running { file: Option<(File, LayerLock)>, written: u64 },
     /// It is complete.
     Complete { file: Option<(File, LayerLock)>, written: u64 },
-    /// It has failed, or nobody downloads any more.
+    /// It has failed, or was cancelled.
     Failed,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedSpool {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -44,14 +44,14 @@ impl Default for State {
 }
 
 /// The thread's end.
-pub(super) struct Spool(Arc<Shared>);
+pub(super) struct Spool(Arc<SharedSpool>);
 
-/// The download's end, before the download has begun.
-pub(super) struct SpoolWriter(Arc<Shared>);
+/// The download's end, before the download starts.
+pub(super) struct SpoolWriter(Arc<SharedSpool>);
 
 /// Makes both ends.
 pub(super) fn spool() -> (Spool, SpoolWriter) {
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(SharedSpool::default());
     (Spool(shared.clone()), SpoolWriter(shared))
 }
 
@@ -68,7 +68,7 @@ fn cancelled() -> io::Error {
 }
 
 impl Spool {
-    /// Waits until the download has begun, or is not needed.
+    /// Waits until the download has started, or is not needed.
     pub(super) fn wait(self) -> io::Result<Source> {
         let mut state = self.0.state.lock();
         loop {
@@ -93,7 +93,7 @@ impl Spool {
 
 /// Reads the file as it grows.
 pub(super) struct SpoolReader {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSpool>,
     file: File,
     offset: u64,
 }
@@ -110,9 +110,9 @@ impl Read for SpoolReader {
             }
         };
         drop(state);
-        let wanted = buffer.len().min(usize::try_from(available).unwrap_or(usize::MAX));
-        let count = self.file.read_at(&mut buffer[..wanted], self.offset)?;
-        if count == 0 && wanted > 0 {
+        let length = buffer.len().min(usize::try_from(available).unwrap_or(usize::MAX));
+        let count = self.file.read_at(&mut buffer[..length], self.offset)?;
+        if count == 0 && length > 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.offset += count as u64;
@@ -120,7 +120,7 @@ impl Read for SpoolReader {
     }
 }
 
-impl Shared {
+impl SharedSpool {
     fn set(&self, state: State) {
         *self.state.lock() = state;
         self.changed.notify_all();

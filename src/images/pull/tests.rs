@@ -8,7 +8,9 @@ use flate2::write::GzEncoder;
 use hyper::body::Body as _;
 
 use super::*;
-use crate::registry::tests::{Answer, LAYER, MANIFEST, Repository, Seen, Server, client, descriptor, status};
+use crate::registry::tests::{
+    Answer, LAYER, MANIFEST, Repository, SeenRequest, Server, client, descriptor, status,
+};
 use crate::store::digest_of;
 
 /// A layer with one file, and its diff id.
@@ -111,7 +113,7 @@ async fn images_share_layers_and_a_layer_is_downloaded_once_img_8() {
 }
 
 #[tokio::test]
-async fn pulls_of_one_image_are_one_pull_and_end_when_nobody_waits_img_8() {
+async fn pulls_of_one_image_are_one_pull_and_end_when_no_caller_waits_img_8() {
     let mut repository = Repository::new();
     add_image(&mut repository, "latest", &[layer("file", b"x")]);
     let open = Arc::new(AtomicBool::new(false));
@@ -142,10 +144,10 @@ async fn a_cancelled_pull_leaves_nothing_and_can_be_repeated_img_8() {
     let bytes: Vec<u8> =
         (0..300_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     add_image(&mut repository, "latest", &[layer("file", &bytes)]);
-    let (stalls, asked) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
-    let (stalling, asking) = (stalls.clone(), asked.clone());
+    let (stalls, requests) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+    let (stalling, asking) = (stalls.clone(), requests.clone());
     let big = repository.clone();
-    let server = Server::start(move |seen: &Seen| -> Answer {
+    let server = Server::start(move |seen: &SeenRequest| -> Answer {
         let answer = big.answer(seen);
         let is_layer = seen.path.contains("/blobs/") && answer.body().size_hint().lower() > 100_000;
         if is_layer && stalling.load(Ordering::SeqCst) {
@@ -161,7 +163,7 @@ async fn a_cancelled_pull_leaves_nothing_and_can_be_repeated_img_8() {
         let name = name.clone();
         async move { waiting.pull(&name).await }
     });
-    until("the layer is asked for", || asked.load(Ordering::SeqCst) > 0).await;
+    until("the layer is requests for", || requests.load(Ordering::SeqCst) > 0).await;
     pull.abort();
     until("the pull has left nothing", || scene.entries("new") == 0).await;
     assert_eq!((scene.entries("layers"), scene.entries("images")), (0, 0));

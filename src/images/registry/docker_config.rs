@@ -13,8 +13,8 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::auth_entries::{AuthEntry, FoundCredentials, entries, matching, parse};
 use super::credential::{Credential, CredentialError, SecretText};
-use super::keyring::{AuthEntry, FoundCredentials, entries, matching, parse};
 
 /// The maximum size of the file.
 const FILE_BYTES: u64 = 1 << 20;

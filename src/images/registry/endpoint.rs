@@ -7,11 +7,12 @@ use reqwest::{Response, Url};
 
 use crate::ImageReference;
 
+use super::auth_entries::FoundCredentials;
 use super::authorization::{Access, AuthorizationCache, Authorizer};
 use super::config::{RegistryConfig, RegistryHostConfig, mirror_url};
 use super::credential::Credential;
 use super::error::{RegistryError, RequestFailure, shown_url};
-use super::keyring::{FoundCredentials, Keyring};
+use super::keyring::Keyring;
 use super::transport::{Call, EndpointTrust, Transport, is_loopback};
 
 /// The host that serves Docker Hub's images.

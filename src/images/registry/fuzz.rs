@@ -1,8 +1,8 @@
 //! The properties of credentials and challenges, for `lab::fuzz`: any text is read without a panic, and what does not
 //! match gets no credential.
 
+use super::auth_entries::ImagePattern;
 use super::challenge::challenges;
-use super::keyring::ImagePattern;
 use super::{Keyring, RegistryConfig};
 
 /// Input: a `WWW-Authenticate` header, a key of `auths`, the name of an image, and the content of a pull secret, each

@@ -10,6 +10,7 @@
 //! Everything that a registry sends is hostile: documents, tokens, errors and redirects are limited, and a layer takes
 //! the memory of one chunk of the connection.
 
+mod auth_entries;
 mod authorization;
 mod blob;
 mod challenge;
@@ -52,9 +53,9 @@ pub use push::{BlobSource, PushImage, PushLayer};
 
 /// The client of all registries: shares connections and tokens between pulls. Cheap to clone.
 #[derive(Clone)]
-pub struct RegistryClient(Arc<Shared>);
+pub struct RegistryClient(Arc<ClientState>);
 
-struct Shared {
+struct ClientState {
     config: RegistryConfig,
     limits: Limits,
     transport: Transport,
@@ -75,7 +76,12 @@ impl RegistryClient {
 
     fn with_patience(config: RegistryConfig, limits: Limits, clock: Clock, patience: Patience) -> Self {
         let transport = Transport::new(&config, clock, patience);
-        Self(Arc::new(Shared { config, limits, transport, authorizations: AuthorizationCache::default() }))
+        Self(Arc::new(ClientState {
+            config,
+            limits,
+            transport,
+            authorizations: AuthorizationCache::default(),
+        }))
     }
 
     /// The settings of the client.
@@ -105,7 +111,7 @@ impl RegistryClient {
 pub struct RemoteImage(Arc<Remote>);
 
 struct Remote {
-    shared: Arc<Shared>,
+    shared: Arc<ClientState>,
     reference: ImageReference,
     /// The reference's full name.
     name: String,

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::bounded_list::bounded;
 use super::digest::Digest;
-use super::formats::bounded;
 use super::platform::Platform;
-use super::record::Provenance;
+use super::provenance::Provenance;
 
 /// An image's description, without its layers.
 #[derive(Clone, Debug)]

@@ -2,13 +2,11 @@
 //!
 //! Reads an archive's documents and checks every digest on the way; unpacks nothing.
 
-use std::fmt;
-use std::marker::PhantomData;
-
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::archive::Archive;
+use super::bounded_list::bounded;
 use super::configuration::ImageDescription;
 use super::digest::{Digest, is_hex};
 use super::options::{Limits, LoadError};
@@ -130,37 +128,6 @@ fn platforms<'a>(descriptors: impl Iterator<Item = &'a Descriptor>) -> String {
 
 /// The maximum depth of indexes in indexes.
 pub(crate) const INDEX_DEPTH: u8 = 3;
-
-/// The maximum number of elements of a document's list: a list takes much more memory than its text.
-const LIST_LENGTH: usize = 10_000;
-
-/// Reads a list up to [`LIST_LENGTH`].
-pub(super) fn bounded<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
-    from: D,
-) -> Result<Vec<T>, D::Error> {
-    struct List<T>(PhantomData<T>);
-
-    impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for List<T> {
-        type Value = Vec<T>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list")
-        }
-
-        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<T>, A::Error> {
-            let mut list = Vec::new();
-            while let Some(element) = elements.next_element()? {
-                if list.len() == LIST_LENGTH {
-                    return Err(serde::de::Error::custom(format_args!("more than {LIST_LENGTH} elements")));
-                }
-                list.push(element);
-            }
-            Ok(list)
-        }
-    }
-
-    from.deserialize_seq(List(PhantomData))
-}
 
 /// Every image of the archive that this machine can run.
 pub(super) fn images(archive: &Archive, limits: &Limits) -> Result<Vec<ArchivedImage>, LoadError> {

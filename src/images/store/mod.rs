@@ -27,6 +27,7 @@
 
 mod archive;
 mod blobs;
+mod bounded_list;
 mod budget;
 mod compression;
 mod configuration;
@@ -36,6 +37,7 @@ mod layer;
 mod load;
 mod options;
 mod platform;
+mod provenance;
 mod record;
 mod remove;
 #[cfg(test)]
@@ -62,7 +64,8 @@ pub(crate) use formats::{Descriptor, INDEX_DEPTH, OciIndex, OciManifest};
 pub use load::LoadedImage;
 pub use options::{Input, Limits, LoadError, LoadOptions};
 pub use platform::Platform;
-pub use record::{Provenance, StoredImage};
+pub use provenance::Provenance;
+pub use record::StoredImage;
 pub use remove::{ImageUse, RemoveError};
 pub use writer::{AddedLayer, ImageWriter, PackedLayer};
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::ImageStore;
 use super::configuration::RunConfig;
 use super::digest::{ChainId, Digest};
+use super::provenance::Provenance;
 use super::work::entries;
 
 /// One image.
@@ -42,17 +43,6 @@ pub struct StoredImage {
     /// The time of its addition; not known for images of earlier versions.
     #[serde(default)]
     pub added_at: Option<Timestamp>,
-}
-
-/// The way an image came into the store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Provenance {
-    /// A user loaded it: only a user removes it, and no registry is asked for it.
-    #[default]
-    Loaded,
-    /// It was pulled from a registry, and can be pulled again.
-    Pulled,
 }
 
 /// A layer's record, `layer.json`.

@@ -54,7 +54,7 @@ pub struct ImagePull {
 pub struct PullProgress {
     /// The downloaded bytes.
     pub done: u64,
-    /// The bytes to download; `None` until the registry has told them.
+    /// The bytes to download; `None` until they are known.
     pub total: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ pub trait Runtime: Send + Sync + 'static {
     /// The image of a reference, if the machine has it (CRI's `ImageStatus`).
     fn image_status<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<Image, RuntimeError>>;
 
-    /// Returns true if the image's registry may be asked for it.
+    /// Returns true if the image's registry may be queried for it.
     fn can_pull(&self, reference: &str) -> bool {
         let _ = reference;
         false

@@ -28,7 +28,7 @@ const REPORTS_PER_EVENT: u32 = 10;
 
 impl SyncPod<'_> {
     /// Returns the image, by the container's pull policy. An error has already been recorded as an event and in the
-    /// pod's state; a pull that has begun has been recorded, too.
+    /// pod's state; a started pull has been recorded, too.
     pub(super) async fn ensure_image_exists(&mut self, container: &Container) -> Result<Image, ActionResult> {
         let name = &container.name;
         let image = container.image.clone().unwrap_or_default();
@@ -83,7 +83,7 @@ impl SyncPod<'_> {
         let (runtime, container) = (self.node.runtime.clone(), name.clone());
         let guard = self.node.tasks.spawn_guarded("image pull", async move {
             let clock = &workers.context.clock;
-            let begun = clock.monotonic();
+            let started = clock.monotonic();
             let send = |state| {
                 let (container, image) = (container.clone(), pull.image.clone());
                 workers.push_event(&uid, PodEvent::Pull { container, image, state });
@@ -94,7 +94,7 @@ impl SyncPod<'_> {
             };
             tokio::select! {
                 result = runtime.pull_image(&pull) => {
-                    send(PullState::Over(result, clock.monotonic().saturating_sub(begun)));
+                    send(PullState::Over(result, clock.monotonic().saturating_sub(started)));
                 }
                 () = progress => {}
             }
@@ -103,7 +103,7 @@ impl SyncPod<'_> {
         ActionResult::Next
     }
 
-    /// The content of the pod's pull secrets. As in Kubernetes, a secret that is not there is told, and the pull goes
+    /// The content of the pod's pull secrets. As in Kubernetes, a missing secret is reported, and the pull goes
     /// on without it.
     fn pull_secrets(&self, container: &str) -> Vec<PullSecret> {
         let names = spec::spec(&self.pod).image_pull_secrets.iter().flatten().map(|secret| &secret.name);
@@ -130,9 +130,9 @@ impl SyncPod<'_> {
         let (pod, observed) = (&self.pod, &mut self.state.observed);
         self.state.pulls.retain(|name, _| {
             let container = spec::container(pod, name).map(|(_, container)| container);
-            let wanted = container.as_ref().and_then(|container| container.image.as_deref());
+            let current = container.as_ref().and_then(|container| container.image.as_deref());
             let known = &mut observed.memory_mut(name).image;
-            let goes_on = known.pulled_image().is_some_and(|image| wanted == Some(image));
+            let goes_on = known.pulled_image().is_some_and(|image| current == Some(image));
             if !goes_on {
                 *known = ImageState::Unknown;
             }

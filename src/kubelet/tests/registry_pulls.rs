@@ -21,10 +21,10 @@ fn registry(
     delay: Duration,
     result: impl Fn(usize) -> Result<Image, RuntimeError> + Send + Sync + 'static,
 ) -> (Arc<AtomicUsize>, Arc<AtomicUsize>) {
-    let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let counts = (begun.clone(), ended.clone());
+    let (started, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counts = (started.clone(), ended.clone());
     scene.runtime.set_registry(Arc::new(move |_: &ImagePull| {
-        let (result, ended) = (result(begun.fetch_add(1, Ordering::SeqCst)), ended.clone());
+        let (result, ended) = (result(started.fetch_add(1, Ordering::SeqCst)), ended.clone());
         async move {
             tokio::time::sleep(delay).await;
             ended.fetch_add(1, Ordering::SeqCst);
@@ -68,7 +68,7 @@ async fn a_pull_runs_beside_the_pod_and_shows_its_progress_img_8() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn long_pulls_are_told_by_an_event_every_ten_seconds_img_8() {
+async fn long_pulls_are_reported_by_an_event_every_ten_seconds_img_8() {
     let scene = KubeletFixture::new().await;
     registry(&scene, Duration::from_secs(25), |_| Ok(image()));
     let key = scene.create(pod("IfNotPresent"));
@@ -77,8 +77,8 @@ async fn long_pulls_are_told_by_an_event_every_ten_seconds_img_8() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     scene.until(&key, "ready", is_ready).await;
-    let told = image_events(&scene).into_iter().filter(|event| event.contains(" MB")).count();
-    assert_eq!(told, 2);
+    let reported = image_events(&scene).into_iter().filter(|event| event.contains(" MB")).count();
+    assert_eq!(reported, 2);
     scene.tasks.stop().await;
 }
 
@@ -86,7 +86,7 @@ async fn long_pulls_are_told_by_an_event_every_ten_seconds_img_8() {
 async fn a_pull_that_fails_backs_off_and_is_tried_again_img_8() {
     let scene = KubeletFixture::new().await;
     let refused = || RuntimeError::PullFailed("connection refused".into());
-    let (begun, _) =
+    let (started, _) =
         registry(
             &scene,
             Duration::from_secs(1),
@@ -100,7 +100,7 @@ async fn a_pull_that_fails_backs_off_and_is_tried_again_img_8() {
     scene.until(&key, "backing off", |s| show(s) == "Pending a=ImagePullBackOff/0").await;
     scene.until(&key, "ready", is_ready).await;
     // Waits of 10, 20 and 40 s, and four pulls of a second.
-    assert_eq!((begun.load(Ordering::SeqCst), scene.seconds()), (4, 74));
+    assert_eq!((started.load(Ordering::SeqCst), scene.seconds()), (4, 74));
     let failed = format!("Failed: Failed to pull image \"{IMAGE}\": connection refused");
     assert!(image_events(&scene).contains(&failed));
     scene.tasks.stop().await;
@@ -109,25 +109,25 @@ async fn a_pull_that_fails_backs_off_and_is_tried_again_img_8() {
 #[tokio::test(start_paused = true)]
 async fn only_always_asks_the_registry_again_img_8() {
     let scene = KubeletFixture::new().await;
-    let (begun, _) = registry(&scene, Duration::from_secs(1), |_| Ok(image()));
+    let (started, _) = registry(&scene, Duration::from_secs(1), |_| Ok(image()));
     for (name, policy, pulls) in
         [("p1", "IfNotPresent", 1), ("p2", "IfNotPresent", 1), ("p3", "Never", 1), ("p4", "Always", 2)]
     {
         let key = scene.create_named(name, pod(policy));
         scene.until(&key, "ready", is_ready).await;
-        assert_eq!(begun.load(Ordering::SeqCst), pulls, "{name}");
+        assert_eq!(started.load(Ordering::SeqCst), pulls, "{name}");
     }
     let key = scene.create_named(
         "p5",
         json!({"containers": [{"name": "a", "image": "else:1", "imagePullPolicy": "Never"}]}),
     );
     scene.until(&key, "never", |s| show(s) == "Pending a=ErrImageNeverPull/0").await;
-    assert_eq!(begun.load(Ordering::SeqCst), 2);
+    assert_eq!(started.load(Ordering::SeqCst), 2);
     scene.tasks.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn pull_secrets_reach_the_registry_and_missing_ones_are_told_img_8() {
+async fn pull_secrets_reach_the_registry_and_missing_ones_are_reported_img_8() {
     let scene = KubeletFixture::new().await;
     let seen: Arc<parking_lot::Mutex<Vec<String>>> = Arc::default();
     let known = seen.clone();
@@ -152,30 +152,30 @@ async fn pull_secrets_reach_the_registry_and_missing_ones_are_told_img_8() {
     let key = scene.create(spec);
     scene.until(&key, "ready", is_ready).await;
     assert_eq!(*seen.lock(), ["config {\"auths\":{}}", "registries {}"]);
-    let told = "FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (none, other); attempting \
+    let reported = "FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (none, other); attempting \
                 to pull the image may not succeed.";
-    assert!(image_events(&scene).contains(&told.to_owned()), "{:#?}", image_events(&scene));
+    assert!(image_events(&scene).contains(&reported.to_owned()), "{:#?}", image_events(&scene));
     scene.tasks.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_pod_cancels_its_pull_img_8() {
     let scene = KubeletFixture::new().await;
-    let (begun, ended) = registry(&scene, Duration::from_mins(10), |_| Ok(image()));
+    let (started, ended) = registry(&scene, Duration::from_mins(10), |_| Ok(image()));
     let key = scene.create(pod("IfNotPresent"));
     scene.until(&key, "pulling", |s| show(s) == "Pending a=ContainerCreating/0").await;
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
     scene.until_deleted(&key).await;
     assert!(scene.seconds() < 60, "the deletion does not wait for the pull");
     tokio::time::sleep(Duration::from_mins(20)).await;
-    assert_eq!((begun.load(Ordering::SeqCst), ended.load(Ordering::SeqCst)), (1, 0));
+    assert_eq!((started.load(Ordering::SeqCst), ended.load(Ordering::SeqCst)), (1, 0));
     scene.tasks.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_image_replaces_the_pull_of_the_former_one_img_8() {
     let scene = KubeletFixture::new().await;
-    let (begun, _) = registry(&scene, Duration::from_mins(10), |_| Ok(image()));
+    let (started, _) = registry(&scene, Duration::from_mins(10), |_| Ok(image()));
     scene.runtime.set_pull_progress(Some(PullProgress { done: 0, total: None }));
     let key = scene.create(pod("IfNotPresent"));
     scene.until(&key, "pulling", |s| waiting_message(s).is_some()).await;
@@ -186,6 +186,6 @@ async fn a_new_image_replaces_the_pull_of_the_former_one_img_8() {
     scene.api.modify(&key, change).unwrap();
     scene.until(&key, "ready", is_ready).await;
     assert!(scene.seconds() < 60, "the new image does not wait for the former one");
-    assert_eq!(begun.load(Ordering::SeqCst), 1);
+    assert_eq!(started.load(Ordering::SeqCst), 1);
     scene.tasks.stop().await;
 }

@@ -33,7 +33,7 @@ const NO_NOUNS: &[&str] = &[
 #[rustfmt::skip]
 const NOUNS: &[&str] = &[
     "Backing", "Binding", "Ceiling", "Deed", "Drawing", "Embedding", "Encoding", "Ending", "Feed",
-    "Finding", "Framing", "Greeting", "Heading", "Listing", "Logging", "Mapping", "Meaning", "Need",
+    "Finding", "Framing", "Greeting", "Heading", "Keyring", "Listing", "Logging", "Mapping", "Meaning", "Need",
     "Opening", "Ping", "Reading", "Recording", "Ring", "Rounding", "Ruling", "Seed", "Setting", "Sibling",
     "Spring", "String", "Thing", "Timing", "Typing", "Warning",
 ];

@@ -143,7 +143,7 @@ async fn identity_and_registry_tokens_are_used() {
 /// IMG-6, SEC-2: bad token servers give their reason, and no message has a password or token.
 #[tokio::test]
 async fn bad_token_servers_give_their_reason() {
-    type Reply = fn(&Seen) -> Answer;
+    type Reply = fn(&SeenRequest) -> Answer;
     let table: &[(&str, Reply, &str)] = &[
         ("not JSON", |_| with_type("a/b", "sesame"), "the answer is not valid JSON at line 1"),
         (

@@ -1,10 +1,12 @@
 //! Layers: lost connections, stalls, and content that is not what it should be.
 
-use super::super::ByteCount;
 use super::*;
+use crate::registry::ByteCount;
 
 /// A registry whose layer is answered by a function of the content and the request.
-async fn server(layer: impl Fn(&[u8], &Seen) -> Answer + Send + Sync + 'static) -> (Server, Repository) {
+async fn server(
+    layer: impl Fn(&[u8], &SeenRequest) -> Answer + Send + Sync + 'static,
+) -> (Server, Repository) {
     let repository = Repository::new();
     let (content, digest) = (repository.clone(), digest_of(&repository.layer));
     let server = Server::start(move |seen| {
@@ -17,7 +19,7 @@ async fn server(layer: impl Fn(&[u8], &Seen) -> Answer + Send + Sync + 'static) 
 /// IMG-5: a dropped connection is continued at its offset, also by a server that ignores ranges, and bytes count once.
 #[tokio::test]
 async fn a_dropped_connection_is_continued() {
-    type Layer = fn(&[u8], &Seen) -> Answer;
+    type Layer = fn(&[u8], &SeenRequest) -> Answer;
     let drops_twice: Layer = |layer, seen| {
         let mut answer = partial(layer, seen);
         if seen.before < 2 {
@@ -49,10 +51,10 @@ async fn a_dropped_connection_is_continued() {
     }
 }
 
-/// IMG-5, SEC-2: content that is not that of its descriptor is an error, whatever the server does.
+/// IMG-5, SEC-2: content that is not that of its descriptor is an error.
 #[tokio::test]
 async fn bad_content_gives_its_reason() {
-    type Layer = fn(&[u8], &Seen) -> Answer;
+    type Layer = fn(&[u8], &SeenRequest) -> Answer;
     let table: &[(&str, Layer, &str)] = &[
         (
             "other content",
@@ -94,7 +96,9 @@ async fn bad_content_gives_its_reason() {
             "another range",
             |layer, seen| match seen.before {
                 0 => with_type("a/b", streamed(&layer[..1000], true)),
-                _ => partial(layer, &Seen { range: Some("bytes=5-".into()), ..Seen::default() }),
+                _ => {
+                    partial(layer, &SeenRequest { range: Some("bytes=5-".into()), ..SeenRequest::default() })
+                }
             },
             "the answer does not begin at byte 1000",
         ),

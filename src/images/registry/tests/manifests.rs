@@ -233,7 +233,7 @@ async fn bad_documents_give_their_reason() {
 /// IMG-4, SEC-2, SEC-3: each bad answer gives its reason, and requests are repeated only where that may help.
 #[tokio::test]
 async fn bad_answers_give_their_reason() {
-    type Reply = fn(&Seen) -> Answer;
+    type Reply = fn(&SeenRequest) -> Answer;
     fn redirect(to: &str) -> Answer {
         with_header(status(307), "location", to)
     }

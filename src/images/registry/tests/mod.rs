@@ -31,7 +31,7 @@ use crate::store::{Limits, Platform, digest_of};
 
 /// A request as a test's registry sees it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRequest {
     method: String,
     /// With the query.
     pub(crate) path: String,
@@ -48,18 +48,18 @@ pub(crate) type Answer = Response<Body>;
 /// A server on the loopback interface; it ends with the test's runtime.
 pub(crate) struct Server {
     address: SocketAddr,
-    log: Arc<Mutex<Vec<Seen>>>,
+    log: Arc<Mutex<Vec<SeenRequest>>>,
 }
 
 impl Server {
-    pub(crate) async fn start(answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(answer: impl Fn(&SeenRequest) -> Answer + Send + Sync + 'static) -> Self {
         Self::start_with(None, answer).await
     }
 
     /// Starts a server, with TLS if an acceptor is given.
     async fn start_with(
         tls: Option<tokio_rustls::TlsAcceptor>,
-        answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
+        answer: impl Fn(&SeenRequest) -> Answer + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -102,13 +102,13 @@ impl Server {
 }
 
 async fn answer_one(
-    log: &Mutex<Vec<Seen>>,
-    answer: &(impl Fn(&Seen) -> Answer + Send + Sync),
+    log: &Mutex<Vec<SeenRequest>>,
+    answer: &(impl Fn(&SeenRequest) -> Answer + Send + Sync),
     request: Request<Incoming>,
 ) -> Answer {
     let (head, body) = request.into_parts();
     let header = |name| head.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
-    let mut seen = Seen {
+    let mut seen = SeenRequest {
         method: head.method.to_string(),
         path: head.uri.path_and_query().unwrap().to_string(),
         authorization: header(AUTHORIZATION),
@@ -175,7 +175,7 @@ fn streamed(bytes: &[u8], breaks: bool) -> Body {
 }
 
 /// The beginning of a `Range` header.
-fn range_begin(seen: &Seen) -> usize {
+fn range_begin(seen: &SeenRequest) -> usize {
     let range = seen.range.as_deref().unwrap_or("bytes=0-");
     range.trim_start_matches("bytes=").trim_end_matches('-').parse().unwrap()
 }
@@ -239,7 +239,7 @@ impl Repository {
     }
 
     /// Answers as a good registry.
-    pub(crate) fn answer(&self, seen: &Seen) -> Answer {
+    pub(crate) fn answer(&self, seen: &SeenRequest) -> Answer {
         let path = seen.path.split('?').next().unwrap();
         if let Some(name) = path.strip_prefix("/v2/team/app/manifests/") {
             let Some((media_type, bytes)) = self.manifests.get(name) else { return unknown_manifest() };
@@ -257,7 +257,7 @@ impl Repository {
 }
 
 /// The content, or its part from the beginning of a range on.
-fn partial(bytes: &[u8], seen: &Seen) -> Answer {
+fn partial(bytes: &[u8], seen: &SeenRequest) -> Answer {
     if seen.range.is_none() {
         return with_type("application/octet-stream", bytes.to_vec());
     }

@@ -2,8 +2,8 @@
 
 use std::io::{Cursor, Read};
 
-use super::super::{ByteCount, PushImage, PushLayer};
 use super::*;
+use crate::registry::{ByteCount, PushImage, PushLayer};
 
 /// A registry that stores what it gets.
 #[derive(Default)]
@@ -16,7 +16,7 @@ struct Storage {
 /// Bodies of at most this size are accepted.
 const ACCEPTED_BYTES: usize = 20 << 20;
 
-fn answer(storage: &Mutex<Storage>, limit: usize, seen: &Seen) -> Answer {
+fn answer(storage: &Mutex<Storage>, limit: usize, seen: &SeenRequest) -> Answer {
     let mut storage = storage.lock();
     let (path, query) = seen.path.split_once('?').unwrap_or((&seen.path, ""));
     let rest = path.strip_prefix("/v2/team/app/").unwrap();
@@ -98,8 +98,8 @@ async fn an_image_is_uploaded() {
 /// IMG-7: failures of the registry and of the content give their reason.
 #[tokio::test]
 async fn failed_uploads_give_their_reason() {
-    type Reply = fn(&Seen) -> Answer;
-    let location = |seen: &Seen| match seen.method.as_str() {
+    type Reply = fn(&SeenRequest) -> Answer;
+    let location = |seen: &SeenRequest| match seen.method.as_str() {
         "POST" => with_header(status(202), "location", "/up"),
         _ => status(404),
     };
