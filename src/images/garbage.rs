@@ -45,20 +45,22 @@ pub fn excess(space: DiskSpace, config: GarbageConfig) -> Option<u64> {
 
 /// The images to remove for this many bytes, those first that were not used for the longest time: `uses` has that order.
 /// Fewer bytes are freed if nothing else may go.
-pub fn victims<'a>(
-    uses: &'a [ImageUse],
+pub fn victims(
+    uses: &[ImageUse],
     needed: u64,
     now: Timestamp,
     minimum_age: Duration,
     is_used: impl Fn(&StoredImage) -> bool,
-) -> Vec<&'a ImageUse> {
+) -> Vec<&ImageUse> {
     let mut freed = 0_u64;
     let mut chosen = Vec::new();
     for image in uses {
         if freed >= needed {
             break;
         }
-        let age = Duration::try_from(now.duration_since(image.last_used)).unwrap_or_default();
+        // A time in the future counts as now.
+        let age = now.duration_since(image.last_used).unsigned_abs();
+        let age = if image.last_used > now { Duration::ZERO } else { age };
         if image.image.provenance == Provenance::Pulled && age >= minimum_age && !is_used(&image.image) {
             freed = freed.saturating_add(image.own_bytes);
             chosen.push(image);

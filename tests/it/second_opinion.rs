@@ -114,7 +114,7 @@ fn set_all_capabilities(config: &mut Value) {
     set_capabilities(config, &names.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
-fn security(fields: Value) -> Value {
+fn security(fields: &Value) -> Value {
     json!({"securityContext": fields})
 }
 
@@ -126,17 +126,17 @@ fn cases() -> Vec<Case> {
     vec![
         case("plain", ROOT, none(), none(), |_| {}),
         case("image-user", APP, none(), none(), |config| set_user(config, 1234, 50, &[50, 26], "/home/app")),
-        case("user", ROOT, none(), security(json!({"runAsUser": 7})), |config| {
-            set_user(config, 7, 0, &[0], "/")
+        case("user", ROOT, none(), security(&json!({"runAsUser": 7})), |config| {
+            set_user(config, 7, 0, &[0], "/");
         }),
-        case("named-user", ROOT, none(), security(json!({"runAsUser": 1234})), |config| {
+        case("named-user", ROOT, none(), security(&json!({"runAsUser": 1234})), |config| {
             set_user(config, 1234, 4321, &[4321, 26], "/home/app");
         }),
         case(
             "groups",
             ROOT,
             security(
-                json!({"runAsUser": 1000, "runAsGroup": 3000, "fsGroup": 2000, "supplementalGroups": [4000]}),
+                &json!({"runAsUser": 1000, "runAsGroup": 3000, "fsGroup": 2000, "supplementalGroups": [4000]}),
             ),
             none(),
             |config| set_user(config, 1000, 3000, &[3000, 4000, 2000], "/"),
@@ -145,7 +145,7 @@ fn cases() -> Vec<Case> {
             "strict-groups",
             ROOT,
             security(
-                json!({"runAsUser": 1234, "supplementalGroups": [4000], "supplementalGroupsPolicy": "Strict"}),
+                &json!({"runAsUser": 1234, "supplementalGroups": [4000], "supplementalGroupsPolicy": "Strict"}),
             ),
             none(),
             |config| set_user(config, 1234, 4321, &[4321, 4000], "/home/app"),
@@ -162,7 +162,7 @@ fn cases() -> Vec<Case> {
             },
         ),
         case("directory", ROOT, none(), json!({"workingDir": "/etc"}), |config| {
-            config["process"]["cwd"] = json!("/etc")
+            config["process"]["cwd"] = json!("/etc");
         }),
         case("new-directory", ROOT, none(), json!({"workingDir": "/new/one"}), |config| {
             config["process"]["cwd"] = json!("/new/one");
@@ -171,7 +171,7 @@ fn cases() -> Vec<Case> {
             "no-capabilities",
             ROOT,
             none(),
-            security(json!({"capabilities": {"drop": ["ALL"]}})),
+            security(&json!({"capabilities": {"drop": ["ALL"]}})),
             |config| {
                 set_capabilities(config, &[]);
             },
@@ -180,14 +180,14 @@ fn cases() -> Vec<Case> {
             "one-capability",
             ROOT,
             none(),
-            security(json!({"capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}})),
+            security(&json!({"capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}})),
             |config| set_capabilities(config, &["CAP_NET_BIND_SERVICE"]),
         ),
         case(
             "more-capabilities",
             ROOT,
             none(),
-            security(json!({"capabilities": {"add": ["SYS_ADMIN", "SYS_TIME"], "drop": ["CHOWN"]}})),
+            security(&json!({"capabilities": {"add": ["SYS_ADMIN", "SYS_TIME"], "drop": ["CHOWN"]}})),
             |config| {
                 let others = DEFAULT_CAPABILITIES.into_iter().filter(|name| *name != "CAP_CHOWN");
                 let all: Vec<_> = others.chain(["CAP_SYS_ADMIN", "CAP_SYS_TIME"]).collect();
@@ -198,21 +198,27 @@ fn cases() -> Vec<Case> {
             "all-capabilities",
             ROOT,
             none(),
-            security(json!({"capabilities": {"add": ["ALL"]}})),
+            security(&json!({"capabilities": {"add": ["ALL"]}})),
             set_all_capabilities,
         ),
-        case("privileged", ROOT, none(), security(json!({"privileged": true})), |config| {
+        case("privileged", ROOT, none(), security(&json!({"privileged": true})), |config| {
             set_all_capabilities(config);
             config["linux"]["maskedPaths"] = json!([]);
             config["linux"]["readonlyPaths"] = json!([]);
         }),
-        case("no-escalation", ROOT, none(), security(json!({"allowPrivilegeEscalation": false})), |config| {
-            config["process"]["noNewPrivileges"] = json!(true);
-        }),
+        case(
+            "no-escalation",
+            ROOT,
+            none(),
+            security(&json!({"allowPrivilegeEscalation": false})),
+            |config| {
+                config["process"]["noNewPrivileges"] = json!(true);
+            },
+        ),
         case(
             "seccomp",
             ROOT,
-            security(json!({"seccompProfile": {"type": "RuntimeDefault"}})),
+            security(&json!({"seccompProfile": {"type": "RuntimeDefault"}})),
             none(),
             |config| {
                 config["linux"]["seccomp"] = runtime_default(&["unshare", "mount"]);
@@ -222,7 +228,7 @@ fn cases() -> Vec<Case> {
             "seccomp-of-user",
             ROOT,
             none(),
-            security(json!({"runAsUser": 7, "seccompProfile": {"type": "RuntimeDefault"}})),
+            security(&json!({"runAsUser": 7, "seccompProfile": {"type": "RuntimeDefault"}})),
             |config| {
                 set_user(config, 7, 0, &[0], "/");
                 config["linux"]["seccomp"] = runtime_default(&["unshare", "mount"]);
@@ -231,8 +237,8 @@ fn cases() -> Vec<Case> {
         case(
             "seccomp-with-capabilities",
             ROOT,
-            security(json!({"seccompProfile": {"type": "RuntimeDefault"}})),
-            security(json!({"capabilities": {"add": ["SYS_ADMIN"], "drop": ["SYS_CHROOT"]}})),
+            security(&json!({"seccompProfile": {"type": "RuntimeDefault"}})),
+            security(&json!({"capabilities": {"add": ["SYS_ADMIN"], "drop": ["SYS_CHROOT"]}})),
             |config| {
                 let others = DEFAULT_CAPABILITIES.into_iter().filter(|name| *name != "CAP_SYS_CHROOT");
                 let all: Vec<_> = others.chain(["CAP_SYS_ADMIN"]).collect();
@@ -245,11 +251,11 @@ fn cases() -> Vec<Case> {
             ROOT,
             none(),
             security(
-                json!({"seccompProfile": {"type": "Localhost", "localhostProfile": "profiles/own.json"}}),
+                &json!({"seccompProfile": {"type": "Localhost", "localhostProfile": "profiles/own.json"}}),
             ),
             |config| config["linux"]["seccomp"] = own_profile(),
         ),
-        case("read-only", ROOT, none(), security(json!({"readOnlyRootFilesystem": true})), |config| {
+        case("read-only", ROOT, none(), security(&json!({"readOnlyRootFilesystem": true})), |config| {
             config["root"]["readonly"] = json!(true);
         }),
         case("host-name", ROOT, json!({"hostname": "other"}), none(), |config| {
@@ -261,9 +267,9 @@ fn cases() -> Vec<Case> {
         case(
             "restricted",
             ROOT,
-            security(json!({"runAsUser": 7, "runAsGroup": 9, "runAsNonRoot": true,
+            security(&json!({"runAsUser": 7, "runAsGroup": 9, "runAsNonRoot": true,
                 "seccompProfile": {"type": "RuntimeDefault"}})),
-            security(json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+            security(&json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
                 "capabilities": {"drop": ["ALL"]}})),
             |config| {
                 set_user(config, 7, 9, &[9], "/");

@@ -255,7 +255,8 @@ mod tests {
     /// POD-16: an image cannot fill the pod's status.
     #[test]
     fn an_image_gives_a_user_a_limited_number_of_groups() {
-        let group: String = (0..2000).map(|number| format!("g{number}:x:{number}:root\n")).collect();
+        let lines: Vec<String> = (0..2000).map(|number| format!("g{number}:x:{number}:root")).collect();
+        let group = lines.join("\n");
         let error = account(&launch(None, Security::default()), PASSWD, &group, 0).unwrap_err();
         assert_eq!(error.to_string(), "user root is in more than 1024 groups of the image");
     }

@@ -65,12 +65,19 @@ fn shown_user(user: Option<&User>, is_set: bool) -> ProcessUser {
         None => ProcessUser {
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),
-            groups: rustix::process::getgroups()
-                .unwrap_or_default()
-                .into_iter()
-                .map(rustix::process::Gid::as_raw)
-                .collect(),
+            groups: own_groups(),
         },
+    }
+}
+
+/// The supplementary groups of this process; a failure to read them leaves them out of the status.
+fn own_groups() -> Vec<u32> {
+    match rustix::process::getgroups() {
+        Ok(groups) => groups.into_iter().map(rustix::process::Gid::as_raw).collect(),
+        Err(error) => {
+            eprintln!("cannot read the groups of this process: {error}");
+            Vec::new()
+        }
     }
 }
 

@@ -348,6 +348,9 @@ fn loaded_images_come_before_the_users_entries_and_built_in_ones_img_3() {
     assert!(!catalogue.resolve(&format!("shop@{id}")).unwrap().layers.is_empty());
 }
 
+/// A reference, and the sources that have it with each setting of `registry.pull`.
+type ExplainedRow<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+
 /// IMG-9: `podium image explain` names the source that gives the image, and the reasons of the others.
 #[test]
 fn the_sources_of_an_image_are_explained_in_their_order_img_9() {
@@ -362,7 +365,7 @@ fn the_sources_of_an_image_are_explained_in_their_order_img_9() {
     };
     let (auto, registry, never) = (of(PullMode::Auto), of(PullMode::Registry), of(PullMode::Never));
     let (entry, builtin, remote) = ("entry of yours", "built-in image", "registry");
-    let table: [(&str, &[&str], &[&str], &[&str]); 8] = [
+    let table: [ExplainedRow<'_>; 8] = [
         ("shop:v1", &[entry, remote], &[entry, remote], &[entry]),
         ("shop:v2", &[remote], &[remote], &[]),
         ("nginx", &[builtin, remote], &[remote], &[builtin]),

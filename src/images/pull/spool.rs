@@ -18,8 +18,10 @@ use super::layer_locks::LayerLock;
 const WRITE_BYTES: usize = 1 << 20;
 
 /// The state of a download.
+#[derive(Default)]
 enum State {
     /// It has not started.
+    #[default]
     Waiting,
     /// The store has the layer already.
     Present(LayerLock),
@@ -35,12 +37,6 @@ enum State {
 struct SharedSpool {
     state: Mutex<State>,
     changed: Condvar,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self::Waiting
-    }
 }
 
 /// The thread's end.

@@ -186,8 +186,8 @@ mod tests {
                 "{error}"
             );
         }
-        let many: String = (0..=ENTRIES).map(|n| format!(r#""{n}.io":{{}},"#)).collect();
-        let many = format!("{{{}}}", many.trim_end_matches(','));
+        let many: Vec<String> = (0..=ENTRIES).map(|n| format!(r#""{n}.io":{{}}"#)).collect();
+        let many = format!("{{{}}}", many.join(","));
         assert!(
             Keyring::new().add_docker_cfg(many.as_bytes()).unwrap_err().to_string().contains("more than")
         );

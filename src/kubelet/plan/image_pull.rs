@@ -20,11 +20,19 @@ pub(super) fn back_off(image: &ImageState, now: Timestamp) -> Option<(Timestamp,
     (until > now).then(|| (until, saturating_after(*at, PULL_ERROR_DURATION)))
 }
 
-/// Returns the end of an image's pull, if it is known, while the image is being pulled.
-pub(super) fn pulling(image: &ImageState, now: Timestamp) -> Option<Option<Timestamp>> {
+/// A pull that runs.
+pub(super) struct RunningPull {
+    /// Its end; an event reports it if it is `None`.
+    pub(super) until: Option<Timestamp>,
+}
+
+/// Returns the pull of an image that is being pulled.
+pub(super) fn running(image: &ImageState, now: Timestamp) -> Option<RunningPull> {
     match image {
-        ImageState::Pulling { end: PullEnd::At(until), .. } => (*until > now).then_some(Some(*until)),
-        ImageState::Pulling { end: PullEnd::Event { .. }, .. } => Some(None),
+        ImageState::Pulling { end: PullEnd::At(until), .. } => {
+            (*until > now).then_some(RunningPull { until: Some(*until) })
+        }
+        ImageState::Pulling { end: PullEnd::Event { .. }, .. } => Some(RunningPull { until: None }),
         _ => None,
     }
 }

@@ -82,8 +82,8 @@ pub(crate) fn restart_state(
             }
         }
     }
-    if let Some(until) = image_pull::pulling(&memory.image, now) {
-        return RestartState::Pulling { until };
+    if let Some(pull) = image_pull::running(&memory.image, now) {
+        return RestartState::Pulling { until: pull.until };
     }
     if let Some((until, shown_from)) = image_pull::back_off(&memory.image, now) {
         return RestartState::ImageBackOff { until, reported_from: shown_from };

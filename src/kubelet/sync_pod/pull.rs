@@ -90,7 +90,7 @@ impl SyncPod<'_> {
             };
             let progress = async {
                 let read = || runtime.pull_progress(&pull.image);
-                report_progress(clock, read, &send).await
+                report_progress(clock, read, &send).await;
             };
             tokio::select! {
                 result = runtime.pull_image(&pull) => {

@@ -24,7 +24,7 @@ fn keyring(entries: &[[String; 3]]) -> Keyring {
     keyring
 }
 
-fn entry(key: impl ToString, user: &str, password: &str) -> [String; 3] {
+fn entry(key: &impl ToString, user: &str, password: &str) -> [String; 3] {
     [key.to_string(), user.to_owned(), password.to_owned()]
 }
 
@@ -48,11 +48,11 @@ async fn matching_credentials_are_tried_in_turn() {
     let at = server.address;
     let table = [
         (vec![], "authorization failed: no basic auth credentials"),
-        (vec![entry("other.io", "u", "right")], "no basic auth credentials"),
-        (vec![entry(at, "u", "wrong")], "authorization failed: 401 Unauthorized"),
-        (vec![entry(at, "u", "right")], ""),
-        (vec![entry(at, "u", "wrong"), entry(format!("{at}/team"), "u", "right")], ""),
-        (vec![entry(at, "u", "right"), entry(format!("{at}/team"), "u", "wrong")], ""),
+        (vec![entry(&"other.io", "u", "right")], "no basic auth credentials"),
+        (vec![entry(&at, "u", "wrong")], "authorization failed: 401 Unauthorized"),
+        (vec![entry(&at, "u", "right")], ""),
+        (vec![entry(&at, "u", "wrong"), entry(&format!("{at}/team"), "u", "right")], ""),
+        (vec![entry(&at, "u", "right"), entry(&format!("{at}/team"), "u", "wrong")], ""),
     ];
     for (entries, expect) in table {
         let image = open(&server.reference(), "{}", &keyring(&entries)).await;
@@ -102,7 +102,7 @@ async fn tokens_are_fetched_cached_and_renewed() {
     .await;
     let client = client("{}");
     let reference = ImageReference::parse(&server.reference()).unwrap();
-    let user = keyring(&[entry(server.address, "u", "pw")]);
+    let user = keyring(&[entry(&server.address, "u", "pw")]);
     for _ in 0..2 {
         let image = client.open(&reference, &user).await.unwrap();
         let manifest = image.manifest().await.unwrap();
@@ -172,7 +172,7 @@ async fn bad_token_servers_give_their_reason() {
         let tokens = Server::start(*reply).await;
         let realm = tokens.address;
         let server = Server::start(move |_| challenge(&format!("Bearer realm=\"http://{realm}/t\""))).await;
-        let user = keyring(&[entry(server.address, "u", "sesame")]);
+        let user = keyring(&[entry(&server.address, "u", "sesame")]);
         let image = open(&server.reference(), "{}", &user).await;
         let text = image.manifest().await.unwrap_err().to_string();
         assert!(text.contains(expect), "{name}: {text}");
@@ -203,12 +203,12 @@ async fn credentials_stay_with_their_registry() {
         Some(_) => with_header(status(302), "location", &format!("http://{target}/x")),
     })
     .await;
-    let user = keyring(&[entry(server.address, "u", "pw"), entry(format!("{target}/v2"), "u", "pw")]);
+    let user = keyring(&[entry(&server.address, "u", "pw"), entry(&format!("{target}/v2"), "u", "pw")]);
     let text = open(&server.reference(), "{}", &user).await.manifest().await.unwrap_err().to_string();
     assert!(text.contains("401 Unauthorized"), "{text}");
 
     let config = format!(r#"{{"hosts":{{"{}":{{"mirrors":["http://{target}"]}}}}}}"#, server.address);
-    let user = keyring(&[entry(server.address, "u", "pw")]);
+    let user = keyring(&[entry(&server.address, "u", "pw")]);
     open(&server.reference(), &config, &user).await.manifest().await.unwrap_err();
     assert!(storage.log.lock().iter().all(|seen| seen.authorization.is_none()));
     assert!(storage.requests().len() >= 2);

@@ -96,7 +96,7 @@ async fn bad_documents_give_their_reason() {
                     "latest",
                     "application/vnd.docker.distribution.manifest.v1+prettyjws",
                     "{}",
-                ))
+                ));
             },
             "schema version 1",
         ),

@@ -114,7 +114,7 @@ async fn answer_one(
         authorization: header(AUTHORIZATION),
         range: header(RANGE),
         content_range: header(CONTENT_RANGE),
-        body: body.collect().await.map(|all| all.to_bytes().to_vec()).unwrap_or_default(),
+        body: body.collect().await.map_or_else(|_| Vec::new(), |all| all.to_bytes().to_vec()),
         before: 0,
     };
     let mut log = log.lock();
