@@ -17,7 +17,7 @@ use object::config::Seconds;
 /// The interval of collections: a kubelet's `ImageGCPeriod`.
 const INTERVAL: Duration = Duration::from_mins(5);
 
-/// When pulled images that no container uses are removed.
+/// The removal of pulled images that no container uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ImageGarbageConfig {

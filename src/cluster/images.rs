@@ -27,7 +27,7 @@ const NO_FILE: &str = ": not a file";
 
 /// The images of a data directory.
 pub struct Images {
-    /// What names mean.
+    /// The meaning of names.
     pub catalogue: Catalogue,
     /// The loaded and pulled images.
     pub store: Arc<ImageStore>,

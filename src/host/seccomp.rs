@@ -98,7 +98,7 @@ impl SeccompScope {
     }
 }
 
-/// What happens at a system call.
+/// The answer to a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the kernel's documentation describes its actions")]
 pub enum SeccompAction {

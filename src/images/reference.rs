@@ -76,14 +76,24 @@ impl ImageReference {
         self.registry.as_deref().unwrap_or("docker.io")
     }
 
+    /// The repository as its registry names it: `library/nginx`.
+    pub fn full_repository(&self) -> String {
+        match &self.registry {
+            None if !self.repository.contains('/') => format!("library/{}", self.repository),
+            _ => self.repository.clone(),
+        }
+    }
+
     /// The complete form: `docker.io/library/nginx:latest`.
     pub fn full_name(&self) -> String {
-        let library = if self.registry.is_none() && !self.repository.contains('/') { "library/" } else { "" };
-        let short = self.to_string();
-        match self.registry {
-            Some(_) => short,
-            None => format!("docker.io/{library}{short}"),
-        }
+        format!("{}/{}{}", self.registry_host(), self.full_repository(), self.suffix())
+    }
+
+    /// The tag and the digest with their separators.
+    fn suffix(&self) -> String {
+        let tag = self.tag.as_ref().map(|tag| format!(":{tag}"));
+        let digest = self.digest.as_ref().map(|digest| format!("@{digest}"));
+        tag.into_iter().chain(digest).collect()
     }
 
     /// The repository's last component: `curl` of `curlimages/curl`.
@@ -94,14 +104,7 @@ impl ImageReference {
 
 impl fmt::Display for ImageReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name())?;
-        if let Some(tag) = &self.tag {
-            write!(f, ":{tag}")?;
-        }
-        if let Some(digest) = &self.digest {
-            write!(f, "@{digest}")?;
-        }
-        Ok(())
+        write!(f, "{}{}", self.name(), self.suffix())
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Change {
     pub object: Arc<Object>,
     /// The version before; `None` for a new object.
     pub previous: Option<Arc<Object>>,
-    /// What [`Self::former`] returns, shared by all copies of the change.
+    /// The result of [`Self::former`], shared by all copies of the change.
     former: Arc<OnceLock<Arc<Object>>>,
 }
 

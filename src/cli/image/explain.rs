@@ -52,16 +52,13 @@ pub(super) fn run(request: &ExplainRequest) -> Result<()> {
     Ok(())
 }
 
-/// What the registry has.
+/// Describes the image that the registry has.
 async fn ask(puller: &Puller, name: &str) -> String {
     let query = async {
         let reference = ImageReference::parse(name).map_err(|error| error.to_string())?;
         let keyring = puller.keyring(&[]).map_err(|error| error.to_string())?;
         let remote = puller.client().open(&reference, &keyring).await.map_err(|error| error.to_string())?;
-        let manifest = remote.manifest().await.map_err(|error| match error.hint() {
-            Some(hint) => format!("{error} ({hint})"),
-            None => error.to_string(),
-        })?;
+        let manifest = remote.manifest().await.map_err(|error| error.with_hint())?;
         let bytes: u64 = manifest.layers.iter().map(|layer| layer.size).sum();
         let (layers, size) = (manifest.layers.len(), super::size(bytes));
         Ok(format!("registry: {} with {layers} layers ({size}) from {}", manifest.digest, manifest.origin))

@@ -37,10 +37,7 @@ pub(super) fn run(request: PushRequest) -> Result<()> {
     let keyring = images.puller.keyring(&[])?;
     let pushed =
         runtime()?.block_on(push::push(images.puller.client(), &keyring, &name, &image, &ByteCount::new()));
-    let digest = pushed.map_err(|error| match error.hint() {
-        Some(hint) => anyhow!("{error} ({hint})"),
-        None => anyhow!("{error}"),
-    })?;
+    let digest = pushed.map_err(|error| anyhow!(error.with_hint()))?;
     print_line(&format!("pushed {} {digest}", name.full_name()));
     Ok(())
 }

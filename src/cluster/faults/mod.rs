@@ -1,4 +1,4 @@
-//! What only this program can do for faults (FAULT-1): crash and pause its actors, break its nodes and its store, and
+//! The part of faults that only this program can do (FAULT-1): crash and pause its actors, break its nodes and its store, and
 //! fill volumes. The controller is [`operators::faults`].
 
 mod volumes;

@@ -1,4 +1,4 @@
-//! What only this program can do for snapshots (SAFE-8): read and write their files, and stop the control loops. The
+//! The part of snapshots that only this program can do (SAFE-8): read and write their files, and stop the control loops. The
 //! controller is [`operators::snapshots`].
 //!
 //! A file without an object, such as the one copied into a fork's data directory, gets an object at the start.

@@ -20,7 +20,7 @@ pub struct Step {
     pub source: &'static str,
     /// The source gives the image, if no earlier one does.
     pub applies: bool,
-    /// What the source has, or the reason why it does not apply.
+    /// The image that the source has, or the reason why it does not apply.
     pub reason: String,
 }
 

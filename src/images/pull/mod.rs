@@ -75,7 +75,7 @@ pub enum PullError {
         error: CredentialError,
     },
     /// The registry does not give the image.
-    #[error("failed to pull and unpack image \"{name}\": {error}{}", hint(error))]
+    #[error("failed to pull and unpack image \"{name}\": {}", error.with_hint())]
     Registry {
         /// The image's full name.
         name: String,
@@ -96,10 +96,6 @@ pub enum PullError {
         /// The image's full name.
         name: String,
     },
-}
-
-fn hint(error: &RegistryError) -> String {
-    error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default()
 }
 
 /// A pull's bytes: those downloaded, and all that it downloads, once they are known.

@@ -51,7 +51,7 @@ pub(super) fn spool() -> (Spool, SpoolWriter) {
     (Spool(shared.clone()), SpoolWriter(shared))
 }
 
-/// Where a layer comes from.
+/// The origin of a layer.
 pub(super) enum Source {
     /// The store has it.
     Present(LayerLock),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ImageReference;
 
-/// How images are found that are neither loaded nor declared.
+/// The settings of images that are neither loaded nor declared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RegistryConfig {

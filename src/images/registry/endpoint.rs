@@ -36,39 +36,14 @@ pub(super) struct Endpoint {
     working: AtomicUsize,
 }
 
-/// The registry in a reference's full name.
-pub(super) fn registry_name(reference: &ImageReference) -> &str {
-    reference.registry.as_deref().unwrap_or("docker.io")
-}
-
-/// The repository in a reference's full name: `library/nginx`.
-pub(super) fn repository_name(reference: &ImageReference) -> String {
-    match &reference.registry {
-        None if !reference.repository.contains('/') => format!("library/{}", reference.repository),
-        _ => reference.repository.clone(),
-    }
-}
-
-/// A reference's full name: `docker.io/library/nginx:latest`.
-pub(super) fn full_name(reference: &ImageReference) -> String {
-    let mut name = format!("{}/{}", registry_name(reference), repository_name(reference));
-    if let Some(tag) = &reference.tag {
-        name = format!("{name}:{tag}");
-    }
-    if let Some(digest) = &reference.digest {
-        name = format!("{name}@{digest}");
-    }
-    name
-}
-
 /// The endpoints of a reference, mirrors first, each with its own credentials.
 pub(super) async fn endpoints(
     config: &RegistryConfig,
     reference: &ImageReference,
     keyring: &Keyring,
 ) -> Result<Vec<Endpoint>, RegistryError> {
-    let registry = registry_name(reference);
-    let repository = repository_name(reference);
+    let registry = reference.registry_host();
+    let repository = reference.full_repository();
     let settings = config.hosts.get(registry);
     let mut endpoints = Vec::new();
     for mirror in settings.map_or(&[][..], |settings| &settings.mirrors) {
@@ -312,7 +287,7 @@ mod tests {
         for (text, url, name) in table {
             let endpoints = of("{}", text).await;
             assert_eq!((endpoints.len(), endpoints[0].url("x").as_str()), (1, url), "{text}");
-            assert_eq!(full_name(&ImageReference::parse(text).unwrap()), name);
+            assert_eq!(ImageReference::parse(text).unwrap().full_name(), name);
         }
         let config = r#"{"hosts":{"docker.io":{"mirrors":["http://m:1","https://h.io/v2/hub"]}}}"#;
         let urls: Vec<String> = of(config, "nginx").await.iter().map(|at| at.url("x").to_string()).collect();

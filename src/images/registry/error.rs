@@ -276,6 +276,11 @@ impl RegistryError {
         matches!(self.cause(), Self::Request { .. })
     }
 
+    /// The error with its advice in parentheses, if there is one.
+    pub fn with_hint(&self) -> String {
+        self.hint().map_or_else(|| self.to_string(), |hint| format!("{self} ({hint})"))
+    }
+
     /// Returns the advice that fits the cause, as one sentence.
     pub fn hint(&self) -> Option<String> {
         match self.cause() {

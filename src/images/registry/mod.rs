@@ -96,7 +96,7 @@ impl RegistryClient {
         keyring: &Keyring,
     ) -> Result<RemoteImage, RegistryError> {
         let endpoints = endpoint::endpoints(&self.0.config, reference, keyring).await?;
-        let name = endpoint::full_name(reference);
+        let name = reference.full_name();
         Ok(RemoteImage(Arc::new(Remote {
             shared: self.0.clone(),
             reference: reference.clone(),

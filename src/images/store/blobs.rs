@@ -50,18 +50,19 @@ impl ImageStore {
         let archive = Arc::new(Archive::open(input, work.path(), &options.limits)?);
         let images = formats::images(&archive, &options.limits)?;
         let image = choose(images, options.tag.as_deref())?;
-        let described: Vec<(String, u64)> = match &image.manifest {
+        let media_types: Vec<String> = match &image.manifest {
             Some((bytes, _)) => {
                 let manifest: OciManifest = serde_json::from_slice(bytes)
                     .map_err(|error| LoadError::NotAnImage(format!("the manifest: {error}")))?;
-                let of = |layer: &formats::Descriptor| (layer.media_type.clone(), layer.size.unwrap_or(0));
-                manifest.layers.iter().map(of).collect()
+                manifest.layers.into_iter().map(|layer| layer.media_type).collect()
             }
             None => Vec::new(),
         };
-        let layers = image.layers.iter().enumerate().map(|(number, layer)| {
-            blob(&archive, layer, described.get(number).map(|(media_type, _)| media_type.as_str()))
-        });
+        let layers = image
+            .layers
+            .iter()
+            .enumerate()
+            .map(|(number, layer)| blob(&archive, layer, media_types.get(number).map(String::as_str)));
         let layers = layers.collect::<Result<_, _>>()?;
         Ok(ImageBlobs {
             config: image.config,

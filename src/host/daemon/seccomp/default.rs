@@ -57,7 +57,7 @@ const IPC: &str = "shmget shmat shmdt shmctl semget semop semtimedop semctl msgg
 /// The system.
 const SYSTEM: &str = "uname sysinfo getrandom";
 
-/// What a capability adds: the calls that need it anyway.
+/// The calls that a capability adds: they need it anyway.
 const BY_CAPABILITY: [(&str, &str); 13] = [
     ("CAP_DAC_READ_SEARCH", "open_by_handle_at"),
     (

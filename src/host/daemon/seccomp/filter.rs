@@ -25,7 +25,7 @@ const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 /// Continues at another instruction.
 const JUMP: u16 = (libc::BPF_JMP | libc::BPF_JA) as u16;
 
-/// What rules depend on.
+/// The container's rights and the kernel, on which rules depend.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
     /// The capabilities that the container may have.
