@@ -8,6 +8,7 @@ mod api;
 mod console;
 mod definitions;
 mod disk;
+mod images;
 mod instance;
 mod network;
 mod pods;
@@ -42,6 +43,8 @@ pub(crate) enum Suite {
     Workloads,
     /// 200 pods of one process each
     Pods,
+    /// An image of a registry: pull rate, memory, a pod whose image is there, disk of ten pods
+    Images,
     /// 1 000 probes a second
     Probes,
     /// Pods' own networks compared with loopback: throughput, connections, and kernel rules of many services and
@@ -57,12 +60,13 @@ pub(crate) enum Suite {
     Soak,
 }
 
-const ALL: [Suite; 10] = [
+const ALL: [Suite; 11] = [
     Suite::Start,
     Suite::Disk,
     Suite::Api,
     Suite::Workloads,
     Suite::Pods,
+    Suite::Images,
     Suite::Probes,
     Suite::Network,
     Suite::Scheduler,
@@ -91,6 +95,7 @@ pub(crate) fn run(suites: &[Suite], soak_minutes: f64, console: &ConsoleSizes) -
                 Suite::Api => api::run().await?,
                 Suite::Workloads => workloads::run().await?,
                 Suite::Pods => pods::run().await?,
+                Suite::Images => images::run().await?,
                 Suite::Probes => probes::run().await?,
                 Suite::Network => network::run().await?,
                 Suite::Scheduler => scheduler::run().await?,
