@@ -1,5 +1,7 @@
-//! Images of a real registry, Debian's docker-registry with Basic authentication: pushed by `podium image push`, pulled by
-//! pods with a pull secret, and what happens while the registry is down (IMG-4, IMG-6, IMG-7, IMG-8).
+//! Images of a real registry, Debian's docker-registry: pushed by `podium image push` and pulled by pods, with Basic
+//! authentication, tokens and TLS, from mirrors, and what happens while the registry is down (IMG-4, IMG-6, IMG-7, IMG-8).
+
+mod token_server;
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -9,6 +11,7 @@ use serde_json::{Value, json};
 use crate::images::{Layer, saved};
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
+use token_server::TokenServer;
 
 /// `podium:secret`, by `htpasswd -B`.
 const PASSWORDS: &str = "podium:$2y$05$5ckhajcjieEYWYsVB3WlOOWwopIbCmRK1JHhJdiVuF7WZuR7r9ofO\n";
@@ -20,16 +23,31 @@ struct Registry {
 }
 
 impl Registry {
+    /// Starts a registry with Basic authentication.
     fn start(home: &DataDir, address: &str) -> Self {
-        let (passwords, config) = (home.path("passwords"), home.path("registry.yml"));
+        let passwords = home.path("passwords");
         std::fs::write(&passwords, PASSWORDS).unwrap();
-        let text = json!({
+        Self::with_settings(
+            home,
+            "basic",
+            address,
+            &json!({}),
+            &json!({"htpasswd": {"realm": "test", "path": passwords}}),
+        )
+    }
+
+    /// Starts a registry with settings of its TLS and of its authentication; its files have this name.
+    fn with_settings(home: &DataDir, name: &str, address: &str, tls: &Value, auth: &Value) -> Self {
+        let config = home.path(&format!("{name}.yml"));
+        let mut settings = json!({
             "version": 0.1,
-            "storage": {"filesystem": {"rootdirectory": home.path("registry")}},
-            "http": {"addr": address},
-            "auth": {"htpasswd": {"realm": "test", "path": passwords}},
+            "storage": {"filesystem": {"rootdirectory": home.path(name)}},
+            "http": {"addr": address, "tls": tls},
         });
-        std::fs::write(&config, text.to_string()).unwrap();
+        if !auth.is_null() {
+            settings["auth"] = auth.clone();
+        }
+        std::fs::write(&config, settings.to_string()).unwrap();
         let mut command = Command::new("docker-registry");
         command.arg("serve").arg(&config).stdout(Stdio::null()).stderr(Stdio::null());
         let registry = Self { child: command.spawn().unwrap(), address: address.to_owned() };
@@ -68,6 +86,10 @@ fn archive(text: &str) -> Vec<u8> {
 
 /// Pushes an archive as a user does who has logged in with `docker login`.
 fn push(home: &DataDir, archive: &[u8], name: &str) {
+    push_with(home, archive, name, &[]);
+}
+
+fn push_with(home: &DataDir, archive: &[u8], name: &str, arguments: &[&str]) {
     let (file, docker) = (home.path("image.tar"), home.path("docker"));
     std::fs::write(&file, archive).unwrap();
     std::fs::create_dir_all(&docker).unwrap();
@@ -75,7 +97,7 @@ fn push(home: &DataDir, archive: &[u8], name: &str) {
     std::fs::write(docker.join("config.json"), docker_config(registry)).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
     command.args(["image", "push", file.to_str().unwrap(), name]).env("DOCKER_CONFIG", &docker);
-    let output = command.arg("--data-dir").arg(home.path("other")).output().unwrap();
+    let output = command.args(arguments).arg("--data-dir").arg(home.path("other")).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.starts_with(&format!("pushed {name} sha256:")), "{printed}");
@@ -163,5 +185,93 @@ fn pods_pull_images_of_a_registry_with_their_secrets_img_4_img_6_img_7_img_8() {
     assert!(message.contains("connection refused"), "{message}");
     let _registry = Registry::start(&home, &address);
     instance.kubectl(&["wait", "--for=condition=Ready", "pod/waits", "--timeout=90s"]);
+    instance.stop();
+}
+
+/// Certificates of a registry at 127.0.0.1: returns the settings of its TLS, and the path to the authority.
+fn certificates(home: &DataDir, name: &str) -> (Value, std::path::PathBuf) {
+    let mut authority = rcgen::CertificateParams::default();
+    authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let authority_key = rcgen::KeyPair::generate().unwrap();
+    let authority_path = home.path(&format!("{name}-authority.pem"));
+    std::fs::write(&authority_path, authority.self_signed(&authority_key).unwrap().pem()).unwrap();
+    let issuer = rcgen::Issuer::from_params(&authority, authority_key);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key, &issuer).unwrap().pem();
+    let (certificate_path, key_path) = (home.path(&format!("{name}.pem")), home.path(&format!("{name}.key")));
+    std::fs::write(&certificate_path, certificate).unwrap();
+    std::fs::write(&key_path, key.serialize_pem()).unwrap();
+    (json!({"certificate": certificate_path, "key": key_path}), authority_path)
+}
+
+#[test]
+fn registries_with_tls_tokens_and_mirrors_serve_pods_img_4_img_6_img_7() {
+    needs!(Kubectl);
+    if lacks(Need::DockerRegistry, on_path("docker-registry")) {
+        return;
+    }
+    let home = DataDir::new();
+    let (_, other_authority) = certificates(&home, "other");
+    let (tls, authority) = certificates(&home, "registry");
+    let secured = Registry::with_settings(&home, "secured", &free_address(), &tls, &Value::Null);
+    let untrusted = Registry::with_settings(&home, "untrusted", &free_address(), &tls, &Value::Null);
+    let tokens = TokenServer::start("podium", "secret");
+    let auth = tokens.settings(&home.path("tokens.pem"));
+    let guarded = Registry::with_settings(&home, "guarded", &free_address(), &json!({}), &auth);
+    let mirror = Registry::with_settings(&home, "mirror", &free_address(), &json!({}), &Value::Null);
+    let config = home.path("config.yaml");
+    let nobody = free_address();
+    let settings = json!({"registry": {"hosts": {
+        (&secured.address): {"ca": authority},
+        (&untrusted.address): {"ca": other_authority},
+        "docker.io": {"mirrors": [format!("http://{nobody}"), format!("http://{}", mirror.address)]},
+    }}});
+    std::fs::write(&config, settings.to_string()).unwrap();
+    let with_config = ["--config", config.to_str().unwrap()];
+    let name = |registry: &Registry, name: &str| format!("{}/{name}", registry.address);
+    push_with(&home, &archive("over-tls"), &name(&secured, "app:1"), &with_config);
+    push(&home, &archive("with-a-token"), &name(&guarded, "private/app:1"));
+    push(&home, &archive("without-a-user"), &name(&guarded, "public/app:1"));
+    push(&home, &archive("from-the-mirror"), &name(&mirror, "someone/app:1"));
+
+    let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
+    let node = instance.kubectl(&["get", "nodes", "-o", "json"]);
+    if lacks(Need::Namespaces, !node.contains("\"podium.dev/namespaces\": \"none\"")) {
+        return instance.stop();
+    }
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
+        "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": docker_config(&guarded.address)}});
+    let pods = [
+        ("over-tls", name(&secured, "app:1"), false),
+        ("with-a-token", name(&guarded, "private/app:1"), true),
+        ("without-a-user", name(&guarded, "public/app:1"), false),
+        ("from-the-mirror", "someone/app:1".to_owned(), false),
+    ];
+    let mut objects: Vec<Value> =
+        pods.iter().map(|(pod_name, image, secret)| pod(pod_name, image, "Always", *secret)).collect();
+    objects.extend([
+        secret,
+        pod("unknown-authority", &name(&untrusted, "app:1"), "Always", false),
+        pod("denied", &name(&guarded, "private/app:1"), "Always", false),
+    ]);
+    apply(&home, &instance, &objects);
+    for (name, ..) in &pods {
+        instance.kubectl(&["wait", "--for=condition=Ready", &format!("pod/{name}"), "--timeout=90s"]);
+        assert_eq!(instance.kubectl(&["logs", name]), format!("{name}\n"));
+    }
+    let id = field(&instance, "from-the-mirror", ".imageID");
+    assert!(id.starts_with("docker.io/someone/app@sha256:"), "the image's own name, not the mirror's: {id}");
+    let message = wait_for_failure(&instance, "unknown-authority");
+    assert!(message.contains("certificate"), "{message}");
+    let message = wait_for_failure(&instance, "denied");
+    assert!(message.contains("authorization failed"), "{message}");
+    let scopes = tokens.scopes();
+    for scope in
+        ["repository:private/app:pull,push", "repository:private/app:pull", "repository:public/app:pull"]
+    {
+        assert!(scopes.iter().any(|given| given == scope), "{scope} is not among {scopes:?}");
+    }
     instance.stop();
 }
