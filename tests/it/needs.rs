@@ -2,8 +2,8 @@
 //! print the number and the reasons; it fails instead if `PODIUM_TEST_REQUIRE` names the requirement. No test is
 //! skipped silently.
 //!
-//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts,crun,seccomp,docker-registry`. `PODIUM_TEST_WITHOUT=namespaces` simulates a machine
-//! without a feature.
+//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts,crun,seccomp,docker-registry,image-tools`.
+//! `PODIUM_TEST_WITHOUT=namespaces` simulates a machine without a feature.
 //!
 //! The library's own tests include this file, too: it uses no other item of either crate.
 
@@ -45,12 +45,14 @@ pub(crate) enum Need {
     Crun,
     /// `docker-registry` on the PATH.
     DockerRegistry,
+    /// `mmdebstrap`, `umoci`, `skopeo` and `docker-registry` on the PATH.
+    ImageTools,
     /// The programs that built-in images run: `perl`, `postgres`, `python3`.
     Programs,
 }
 
 impl Need {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Kubectl,
         Self::OldKubectl,
         Self::Namespaces,
@@ -67,6 +69,7 @@ impl Need {
         Self::Seccomp,
         Self::Crun,
         Self::DockerRegistry,
+        Self::ImageTools,
         Self::Programs,
     ];
 
@@ -89,6 +92,7 @@ impl Need {
             Self::Seccomp => "seccomp",
             Self::Crun => "crun",
             Self::DockerRegistry => "docker-registry",
+            Self::ImageTools => "image-tools",
             Self::Programs => "programs",
         }
     }
@@ -112,6 +116,7 @@ impl Need {
             Self::Seccomp => "the kernel does not filter system calls",
             Self::Crun => "no crun",
             Self::DockerRegistry => "no docker-registry",
+            Self::ImageTools => "no mmdebstrap, umoci, skopeo or docker-registry",
             Self::Programs => "a program that a built-in image stands for is not installed",
         }
     }

@@ -1,6 +1,7 @@
 //! Images of a real registry, Debian's docker-registry: pushed by `podium image push` and pulled by pods, with Basic
 //! authentication, tokens and TLS, from mirrors, and what happens while the registry is down (IMG-4, IMG-6, IMG-7, IMG-8).
 
+mod debian;
 mod token_server;
 
 use std::net::TcpListener;
