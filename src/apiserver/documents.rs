@@ -77,8 +77,10 @@ fn find(server: &Server, request: &Request, format: &mut ResponseFormat) -> Resu
         discovery::document(&all, path, &accept, &server.address()).ok_or(ApiError::NoSuchResource)?;
     if document.content_type == "application/json" {
         format.negotiate(SupportedTypes::Plain)?;
+        return Ok(Responder::typed(StatusCode::OK, document.content_type, document.body.into()));
     }
-    Ok(Responder::typed(StatusCode::OK, document.content_type, document.body.into()))
+    let hash = openapi::hash_of(&document.body);
+    Ok(tagged(request.headers(), document.content_type, &hash, || document.body.into()))
 }
 
 /// Returns an OpenAPI document, which clients cache under its hash.
@@ -112,30 +114,42 @@ fn schemas(
     if requested.is_some_and(|requested| requested != hash) {
         return moved(&format!("/openapi/{name}?hash={hash}"));
     }
+    let mut response = tagged(headers, type_, hash, || axum::body::Body::new(body()));
+    response.extensions_mut().insert(VerbatimBody);
+    if requested.is_some() {
+        set(&mut response, CACHE_CONTROL, "public, immutable");
+        set(&mut response, EXPIRES, &in_a_year(server.api().server_clock().now()));
+    }
+    Ok(response)
+}
+
+/// Returns a document with its hash as `ETag`, or status 304 if the client has it.
+fn tagged(
+    headers: &HeaderMap,
+    content_type: &'static str,
+    hash: &str,
+    body: impl FnOnce() -> axum::body::Body,
+) -> Response {
     let etag = format!("\"{hash}\"");
     let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    let known = known.flat_map(|value| value.split(',')).any(|one| {
+    let is_known = known.flat_map(|value| value.split(',')).any(|one| {
         let one = one.trim();
         one == "*" || one.trim_start_matches("W/") == etag
     });
-    let mut response = if known {
-        Responder::typed(StatusCode::NOT_MODIFIED, type_, axum::body::Body::empty())
+    let mut response = if is_known {
+        Responder::typed(StatusCode::NOT_MODIFIED, content_type, axum::body::Body::empty())
     } else {
-        Responder::typed(StatusCode::OK, type_, axum::body::Body::new(body()))
+        Responder::typed(StatusCode::OK, content_type, body())
     };
-    response.extensions_mut().insert(VerbatimBody);
-    let mut set = |name: HeaderName, value: &str| {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            response.headers_mut().insert(name, value);
-        }
-    };
-    set(ETAG, &etag);
-    set(VARY, "Accept");
-    if requested.is_some() {
-        set(CACHE_CONTROL, "public, immutable");
-        set(EXPIRES, &in_a_year(server.api().server_clock().now()));
+    set(&mut response, ETAG, &etag);
+    set(&mut response, VARY, "Accept");
+    response
+}
+
+fn set(response: &mut Response, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
     }
-    Ok(response)
 }
 
 fn moved(to: &str) -> Result<Response, ApiError> {

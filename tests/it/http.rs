@@ -222,6 +222,23 @@ async fn schemas_are_cacheable_under_their_hash_api_6() {
     assert!(!face.get("/openapi/v2", &[]).await.header("etag").is_empty());
 }
 
+/// client-go asks again with the tag of the discovery that it has on its disk.
+#[tokio::test]
+async fn aggregated_discovery_is_cacheable_api_6() {
+    let face = InMemoryServer::new();
+    let aggregated = ("accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+    for path in ["/api", "/apis"] {
+        let first = face.get(path, &[aggregated]).await;
+        assert_eq!((first.status.as_u16(), first.header("vary")), (200, "Accept"), "{path}");
+        let again = face.get(path, &[aggregated, ("if-none-match", first.header("etag"))]).await;
+        assert_eq!((again.status.as_u16(), again.body.as_str()), (304, ""), "{path}");
+        let other = face.get(path, &[aggregated, ("if-none-match", "\"0\"")]).await;
+        assert_eq!((other.status.as_u16(), &other.body), (200, &first.body), "{path}");
+        let plain = face.get(path, &[]).await;
+        assert_eq!((plain.status.as_u16(), plain.header("etag")), (200, ""), "{path}");
+    }
+}
+
 #[tokio::test]
 async fn the_server_tells_of_itself_as_kubernetes_does_api_1_api_6() {
     let face = InMemoryServer::new();

@@ -382,7 +382,8 @@ fn document(served: &ServedGroupVersion, version: Version) -> Value {
     })
 }
 
-fn hash_of(body: &[u8]) -> String {
+/// Returns the hash under which clients cache a document.
+pub(super) fn hash_of(body: &[u8]) -> String {
     hex(&Sha512::digest(body))
 }
 
