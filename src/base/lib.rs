@@ -27,6 +27,7 @@ pub mod session;
 pub mod socket_path;
 pub mod stdio;
 pub mod step_observer;
+pub mod subordinate_ids;
 pub mod task;
 pub mod tcp_relay;
 pub mod time_zone;

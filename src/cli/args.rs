@@ -56,6 +56,9 @@ pub(super) enum Command {
     Stop {
         #[command(flatten)]
         instance: InstanceArgs,
+        /// Delete the cluster afterwards: its state, volumes, logs and stored images
+        #[arg(long)]
+        delete_data: bool,
     },
     /// Run your shell or a command inside the cluster's network, where the cluster's addresses and names work
     Shell(super::shell::ShellRequest),

@@ -8,7 +8,8 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::flags::InstanceArgs;
 use super::output::{print_line, print_table};
-use cluster::{NetworkEntry, default_data_dir, remove_leftover_network, running_instance};
+use super::user_ids;
+use cluster::{DataDir, NetworkEntry, default_data_dir, remove_leftover_network, running_instance};
 use host::running_hosts::{RunningHost, process, running_hosts, wait_for_end};
 
 /// Lists the node hosts of this user.
@@ -50,8 +51,9 @@ fn age(age: Duration) -> String {
     }
 }
 
-/// Stops the instance of a data directory, and ends the hosts that an earlier instance left there.
-pub(super) fn stop(instance: &InstanceArgs) -> Result<()> {
+/// Stops the instance of a data directory, and ends the hosts that an earlier instance left there; then deletes the data,
+/// if requested.
+pub(super) fn stop(instance: &InstanceArgs, delete_data: bool) -> Result<()> {
     let given = match &instance.data_dir {
         Some(directory) => directory.clone(),
         None => default_data_dir()?,
@@ -72,6 +74,23 @@ pub(super) fn stop(instance: &InstanceArgs) -> Result<()> {
     if !ended {
         print_line(&format!("nothing to stop in {}", given.display()));
     }
+    if delete_data { delete(&directory) } else { Ok(()) }
+}
+
+/// Deletes a data directory. Files of containers may belong to subordinate ids, which only root of a user namespace can
+/// remove.
+fn delete(directory: &Path) -> Result<()> {
+    if !directory.exists() {
+        return Ok(());
+    }
+    let single_id = user_ids::of_user(Some(directory)).and_then(|own| user_ids::start_over(Some(&own)));
+    let deleted = DataDir::open(directory, false)?.delete();
+    let deleted = match single_id {
+        Some(why) => deleted.with_context(|| format!("this process has a single user id: {why}")),
+        None => deleted.map_err(Into::into),
+    };
+    let rest = if deleted? { "" } else { "; files that are not Podium's remain there" };
+    print_line(&format!("deleted the cluster in {}{rest}", directory.display()));
     Ok(())
 }
 

@@ -19,6 +19,7 @@ mod shell;
 mod signals;
 mod snapshot;
 mod up;
+mod user_ids;
 mod why;
 
 use std::ffi::OsString;
@@ -70,7 +71,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
             instances::list();
             Ok(())
         }
-        Some(Command::Stop { instance }) => instances::stop(&instance),
+        Some(Command::Stop { instance, delete_data }) => instances::stop(&instance, delete_data),
         Some(Command::Shell(request)) => shell::run(&request),
         Some(Command::Address(request)) => address::run(&request),
         Some(Command::WhyNotConnected(request)) => return why::run(&request),

@@ -11,6 +11,7 @@ use super::flags::ClusterArgs;
 use super::logging::{self, Logging, Stderr};
 use super::runtime::{run_to_end, runtime};
 use super::signals::StopSignals;
+use super::user_ids;
 use base::count::counted;
 use cluster::{
     Cluster, ClusterConfig, ConfigFile, DataDir, StopProgress, UnknownComponent, default_data_dir,
@@ -22,14 +23,14 @@ use controllers::Controllers;
 const LOG_EVERY: u32 = 150;
 
 pub(super) fn run(args: ClusterArgs) -> Result<()> {
-    run_to_end(runtime()?, serve(args))
+    let config = cluster_config(&args)?;
+    run_to_end(runtime()?, serve(args, config))
 }
 
-async fn serve(args: ClusterArgs) -> Result<()> {
+async fn serve(args: ClusterArgs, config: ClusterConfig) -> Result<()> {
     let mut signals = StopSignals::new()?;
     let manifests = apply::read_files(&args.filename, apply::Depth::Flat)?;
-    let config = cluster_config(&args)?;
-    let (data_dir, _logging) = prepare(&args, Stderr::Shown)?;
+    let (data_dir, _logging) = prepare(&args, &config, Stderr::Shown)?;
     // Signals wait until the start is complete: an aborted start would leave the nodes' hosts behind.
     let cluster = Cluster::start(config, data_dir).await?;
     signals.before_an_end_by_force(cluster.killer());
@@ -84,13 +85,20 @@ async fn stop(cluster: Cluster, signals: &mut StopSignals) {
 }
 
 /// Opens the data directory and starts logging.
-pub(super) fn prepare(args: &ClusterArgs, stderr: Stderr) -> Result<(DataDir, Logging)> {
+pub(super) fn prepare(
+    args: &ClusterArgs,
+    config: &ClusterConfig,
+    stderr: Stderr,
+) -> Result<(DataDir, Logging)> {
     let data_dir = match (&args.data_dir, args.ephemeral) {
         (Some(path), ephemeral) => DataDir::open(path, ephemeral)?,
         (None, true) => DataDir::temporary()?,
         (None, false) => DataDir::open(&default_data_dir()?, false)?,
     };
     let logging = logging::start(data_dir.path(), args.log_level, stderr);
+    if let Some(why) = &config.single_id {
+        tracing::info!("containers have a single user id: {why}");
+    }
     Ok((data_dir, logging))
 }
 
@@ -99,7 +107,8 @@ fn runs_file() -> Option<PathBuf> {
     Some(base::user_dirs::state_dir()?.join("podium").join("scenario-runs.json"))
 }
 
-/// Merges the command line with the config file.
+/// Merges the command line with the config file; continues as root of a user namespace, if this process may. The process
+/// must have one thread.
 pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
     check_components(&args.disable)?;
     let mut config = ClusterConfig {
@@ -114,6 +123,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
         legacy_versions: args.removed_api_versions,
         file: ConfigFile::default(),
         file_path: args.config.clone(),
+        single_id: None,
         runs_file: runs_file(),
     };
     if let Some(path) = &args.config {
@@ -124,7 +134,18 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
         config.file.network.mode = mode;
     }
     args.audit.apply_to(&mut config.file.audit);
+    // Without namespaces containers are the user's own processes.
+    if config.file.namespaces {
+        config.single_id = continue_with_all_users(args);
+    }
     Ok(config)
+}
+
+fn continue_with_all_users(args: &ClusterArgs) -> Option<String> {
+    if args.data_dir.is_none() && args.ephemeral {
+        return user_ids::start_over(None);
+    }
+    user_ids::start_over(Some(&user_ids::of_user(args.data_dir.as_deref())?))
 }
 
 /// The components that are neither controllers nor admission plugins.

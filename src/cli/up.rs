@@ -17,7 +17,7 @@ use super::serve::{cluster_config, prepare};
 use super::signals::StopSignals;
 use super::snapshot;
 use super::why;
-use cluster::{Cluster, default_data_dir, running_instance};
+use cluster::{Cluster, ClusterConfig, default_data_dir, running_instance};
 use console::ConsoleOptions;
 
 /// Maximum number of lines about a stop that the console has not shown yet.
@@ -25,17 +25,17 @@ const PROGRESS_LINES: usize = 8;
 
 pub(super) fn run(cluster: ClusterArgs, console: ConsoleArgs) -> Result<()> {
     console::require_terminal()?;
-    run_to_end(runtime()?, up(cluster, console))
+    let config = cluster_config(&cluster)?;
+    run_to_end(runtime()?, up(cluster, config, console))
 }
 
-async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
+async fn up(args: ClusterArgs, config: ClusterConfig, console_args: ConsoleArgs) -> Result<()> {
     let mut signals = StopSignals::new()?;
     let manifests = apply::read_files(&args.filename, apply::Depth::Flat)?;
-    let config = cluster_config(&args)?;
     if config.file.audit.is_on_screen() {
         anyhow::bail!("cannot write the audit log to stdout, which the console uses; name a file");
     }
-    let (data_dir, _logging) = prepare(&args, Stderr::Silent)?;
+    let (data_dir, _logging) = prepare(&args, &config, Stderr::Silent)?;
     let files = data_dir.path().to_owned();
     let cluster = Cluster::start(config, data_dir).await?;
     let kill = cluster.killer();

@@ -71,6 +71,8 @@ pub struct ClusterConfig {
     pub file: ConfigFile,
     /// The path of the config file, whose changes are followed; `None` means that there is none to follow.
     pub file_path: Option<std::path::PathBuf>,
+    /// The reason why containers have a single user id; `None` if they have those of a system.
+    pub single_id: Option<String>,
     /// The user's file of scenario runs; `None` means that runs are recorded only in the cluster.
     pub runs_file: Option<std::path::PathBuf>,
 }

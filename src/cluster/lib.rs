@@ -34,6 +34,7 @@ pub mod snapshots;
 mod start;
 mod startup_writes;
 mod static_pods;
+mod user_ids;
 
 pub use addresses::hollow_addresses;
 pub use audit::AuditConfig;
@@ -51,3 +52,4 @@ pub use node_settings::NodeSettings;
 pub use nodes::{hollow_capacity, parse_config};
 pub use self_check::differences;
 pub use start::{Cluster, StopProgress};
+pub use user_ids::running_processes;

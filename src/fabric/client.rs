@@ -38,6 +38,13 @@ impl Fabric {
         Ok(Self { connection: Mutex::new(connection) })
     }
 
+    /// Returns the process's id.
+    pub fn process(&self) -> io::Result<u32> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let peer = sockopt::socket_peercred(&*connection)?;
+        Ok(peer.pid.as_raw_nonzero().get().cast_unsigned())
+    }
+
     /// Returns the fabric's namespaces.
     pub fn namespaces(&self) -> Result<Namespaces, FabricError> {
         let mut descriptors = self.request(&Request::Namespaces)?.into_iter();

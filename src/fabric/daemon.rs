@@ -254,8 +254,9 @@ fn no_leaf(link: &str) -> FabricError {
 /// Creates and enters a new fabric's namespaces, with the settings that can only be made inside.
 pub(crate) fn new_namespaces() -> Result<Namespaces, FabricError> {
     let user = if rustix::process::geteuid().is_root() {
-        // Root uses its own user namespace: in another one, containers of other users would not be mapped.
-        None
+        // Root uses its own user namespace: in another one, containers of other users would not be mapped. If it is not
+        // the machine's, processes outside must enter it first.
+        if base::subordinate_ids::is_machine_root() { None } else { Some(own_user()?) }
     } else {
         enter_user_namespace().map_err(FabricError::at("user namespace"))?;
         Some(own_user()?)

@@ -23,10 +23,15 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Enters the user namespace, if there is one, and stays in this process's network namespace. There is no way back.
-    /// The process must have one thread.
+    /// Enters the user namespace, if there is one and this process is not in it, and stays in this process's network
+    /// namespace. There is no way back. The process must have one thread.
     pub fn enter_user(&self) -> Result<(), FabricError> {
         let Some(user) = &self.user else { return Ok(()) };
+        let own = own_user()?;
+        // The kernel refuses to enter a process's own user namespace.
+        if is_same(&own, user).map_err(FabricError::at("compare user namespaces"))? {
+            return Ok(());
+        }
         rustix::thread::move_into_link_name_space(user.as_fd(), Some(LinkNameSpaceType::User))
             .map_err(FabricError::at("enter the fabric's user namespace"))
     }
@@ -39,6 +44,11 @@ pub fn enter_user_namespace() -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+}
+
+fn is_same(one: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
+    let (one, other) = (rustix::fs::fstat(one)?, rustix::fs::fstat(other)?);
+    Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
 }
 
 /// Moves this thread into a new network namespace.

@@ -56,7 +56,11 @@ pub fn main() -> ExitCode {
         return exit;
     }
     // Usage errors end here, with exit code 2.
-    exit_code(match Args::parse_from(arguments).command {
+    let command = Args::parse_from(arguments).command;
+    // Instances that an ordinary user starts leave files of subordinate ids, which are to be removed at the end. A run
+    // with a single id is of use, too; each instance logs why.
+    let _ = base::subordinate_ids::start_over(&[]);
+    exit_code(match command {
         Command::Simulate(request) => simulate::run_command(&request).map(passed),
         Command::Torture(request) => torture::run(&request).map(passed),
         Command::Bench { suites, minutes, console } => {

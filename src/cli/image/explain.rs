@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 
 use super::CatalogueArgs;
+use crate::cli::flags::InstanceArgs;
 use crate::cli::output::{print_line, print_table};
 use crate::cli::runtime::runtime;
 use images::{ImageReference, Puller};
@@ -23,6 +24,12 @@ pub(in crate::cli) struct ExplainRequest {
     /// Name of the image, as a pod has it
     #[arg(value_name = "NAME")]
     name: String,
+}
+
+impl ExplainRequest {
+    pub(super) fn instance(&self) -> &InstanceArgs {
+        &self.catalogue.instance
+    }
 }
 
 pub(super) fn run(request: &ExplainRequest) -> Result<()> {

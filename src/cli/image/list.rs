@@ -15,6 +15,13 @@ pub(super) fn run(catalogue: &CatalogueArgs) -> Result<()> {
     let (images, problems) = catalogue.open()?;
     let rows: Vec<[String; 6]> = images.catalogue.list().iter().map(row).collect();
     print_line(table(&rows).trim_end());
+    let others = images.store.names_of_other_owners();
+    if !others.is_empty() {
+        eprint_line(&format!(
+            "note: unpacked for other user ids than this user has now, to be pulled or loaded again: {}",
+            printable(&others.join(", "))
+        ));
+    }
     for problem in problems {
         eprint_line(&problem);
     }

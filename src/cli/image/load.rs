@@ -23,6 +23,12 @@ pub(in crate::cli) struct LoadRequest {
     file: PathBuf,
 }
 
+impl LoadRequest {
+    pub(super) fn instance(&self) -> &InstanceArgs {
+        &self.instance
+    }
+}
+
 pub(super) fn run(request: LoadRequest) -> Result<()> {
     let data_dir = super::data_dir(&request.instance)?;
     let store = ImageStore::of(&data_dir);

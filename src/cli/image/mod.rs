@@ -15,7 +15,8 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 
 use super::flags::InstanceArgs;
-use super::output::print_line;
+use super::output::{eprint_line, print_line};
+use super::user_ids;
 use cluster::{ConfigFile, Images, default_data_dir, open_images};
 use host::containers_of_image;
 use images::ImageStore;
@@ -81,7 +82,26 @@ impl CatalogueArgs {
     }
 }
 
+impl ImageCommand {
+    fn instance(&self) -> &InstanceArgs {
+        match self {
+            Self::Explain(request) => request.instance(),
+            Self::List { catalogue } => &catalogue.instance,
+            Self::Pull(request) => request.instance(),
+            Self::Push(request) => request.instance(),
+            Self::Prune { instance, .. } | Self::Rm { instance, .. } => instance,
+            Self::Load(request) => request.instance(),
+        }
+    }
+}
+
 pub(super) fn run(command: ImageCommand) -> Result<()> {
+    // Before there are threads. All commands see the layers that a cluster of this user would use.
+    let own = user_ids::of_user(command.instance().data_dir.as_deref());
+    let single_id = own.and_then(|own| user_ids::start_over(Some(&own)));
+    if let (ImageCommand::Load(_) | ImageCommand::Pull(_), Some(why)) = (&command, single_id) {
+        eprint_line(&format!("note: all files of images get a single owner: {why}"));
+    }
     match command {
         ImageCommand::Explain(request) => explain::run(&request),
         ImageCommand::List { catalogue } => list::run(&catalogue),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::CatalogueArgs;
+use crate::cli::flags::InstanceArgs;
 use crate::cli::output::print_line;
 use crate::cli::runtime::runtime;
 use images::Puller;
@@ -21,6 +22,12 @@ pub(in crate::cli) struct PullRequest {
     /// Name of the image (repeatable); credentials come from Docker's configuration
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
+}
+
+impl PullRequest {
+    pub(super) fn instance(&self) -> &InstanceArgs {
+        &self.catalogue.instance
+    }
 }
 
 pub(super) fn run(request: &PullRequest) -> Result<()> {

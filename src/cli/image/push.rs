@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 
 use super::CatalogueArgs;
+use crate::cli::flags::InstanceArgs;
 use crate::cli::output::print_line;
 use crate::cli::runtime::runtime;
 use images::registry::ByteCount;
@@ -25,6 +26,12 @@ pub(in crate::cli) struct PushRequest {
     /// Name in the registry; credentials come from Docker's configuration
     #[arg(value_name = "NAME")]
     name: String,
+}
+
+impl PushRequest {
+    pub(super) fn instance(&self) -> &InstanceArgs {
+        &self.catalogue.instance
+    }
 }
 
 pub(super) fn run(request: PushRequest) -> Result<()> {

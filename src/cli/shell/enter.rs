@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::context::ShellContext;
 use super::files;
+use base::subordinate_ids::{RealUser, appear_as};
 use cluster::NetworkEntry;
 use fabric::{Fabric, RouterHandle, enter_network};
 
@@ -33,6 +34,7 @@ impl ShellContext<'_> {
             format!("{}: cannot connect to the process of the cluster's network", socket.display())
         })?;
         let (trunk, namespaces) = (fabric.trunk()?, fabric.namespaces()?);
+        let user = RealUser::of_process();
         drop(fabric);
         let place = || -> Result<String> {
             namespaces.enter_user()?;
@@ -50,6 +52,10 @@ impl ShellContext<'_> {
         drop(trunk);
         files::show(self).context("cannot mount the shell's files")?;
         host::bound_as_containers().context("cannot limit the shell's capabilities")?;
+        // A user with subordinate ids is root in the namespace that owns the network.
+        if RealUser::of_process() != user {
+            appear_as(user).context("cannot remain the user in the cluster's network")?;
+        }
         Ok(place)
     }
 

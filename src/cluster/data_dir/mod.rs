@@ -179,6 +179,20 @@ impl DataDir {
         Ok(Self { path, lock, ephemeral })
     }
 
+    /// Removes everything that Podium has in the directory, with loaded images, and the directory itself unless other
+    /// files remain. Returns false if some do.
+    pub fn delete(self) -> Result<bool, DataDirError> {
+        ownership::remove_everything(&self.path).map_err(at(&self.path))?;
+        for directory in [&self.path.join("images"), &self.path] {
+            match fs::remove_dir(directory) {
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => return Ok(false),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(directory)(error)),
+                _ => {}
+            }
+        }
+        Ok(true)
+    }
+
     /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path

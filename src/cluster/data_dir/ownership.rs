@@ -24,7 +24,7 @@ const LOGS: &str = "logs";
 const LARGEST_FILE_BYTES: u64 = 1 << 20;
 
 /// The files that we create in a data directory, besides the mark and the lock.
-const OUR_FILES: [&str; 23] = [
+const OUR_FILES: [&str; 24] = [
     "token",
     "ca.crt",
     "ca.key",
@@ -36,6 +36,7 @@ const OUR_FILES: [&str; 23] = [
     "network-ipv6",
     "fabric",
     "slot",
+    "user-ids",
     "state",
     "state.reserve",
     "state.deletions",
@@ -151,6 +152,9 @@ fn text_of(mark: OwnershipMark) -> String {
     format!("{value}\n")
 }
 
+/// The directory of the images that were loaded or pulled: no run removes them at its end.
+const STORED_IMAGES: &str = "images/store";
+
 /// Removes a data directory's content.
 pub(super) fn remove_contents(path: &Path) -> io::Result<()> {
     OUR_FILES.iter().try_for_each(|name| remove(&path.join(name)))
@@ -161,6 +165,12 @@ pub(super) fn remove_data_dir(path: &Path) -> io::Result<()> {
     remove_contents(path)?;
     remove(&path.join(MARK))?;
     remove(&path.join(LOCK))
+}
+
+/// Removes a data directory's content, its stored images and its mark. What a user has written there stays.
+pub(super) fn remove_everything(path: &Path) -> io::Result<()> {
+    remove(&path.join(STORED_IMAGES))?;
+    remove_data_dir(path)
 }
 
 fn remove(path: &Path) -> io::Result<()> {

@@ -46,6 +46,8 @@ pub(super) struct NodeContext {
     pub(super) network: PodNetwork,
     /// A note about the network's limitations, for every node with processes.
     pub(super) network_note: Option<String>,
+    /// A note about the users of containers, for every node with processes.
+    pub(super) users_note: Option<String>,
     /// The directory that contains each node's directory.
     pub(super) nodes_dir: PathBuf,
     /// The cluster's data directory.
@@ -228,6 +230,7 @@ impl NodeContext {
             eviction: self.config.file.eviction.clone(),
             low_ports: if hollow { LowPorts::default() } else { self.network.low_ports },
             network_note: self.network_note.clone().filter(|_| !hollow),
+            users_note: self.users_note.clone().filter(|_| !hollow),
             dns: self.network.dns,
             domain: self.config.file.cluster_domain.to_string(),
         };
@@ -245,6 +248,9 @@ impl NodeContext {
         if let (Ok(node), Some(note)) = (&object, self.network_note.as_ref().filter(|_| !hollow)) {
             let reason = if self.network.fabric.is_some() { "NetworkLimited" } else { "NetworkShared" };
             self.recorder.warning(node.object(), reason, note.clone());
+        }
+        if let (Ok(node), Some(note)) = (&object, self.users_note.as_ref().filter(|_| !hollow)) {
+            self.recorder.warning(node.object(), "SingleUser", note.clone());
         }
         #[expect(clippy::disallowed_methods, reason = "no object has the uid of a deleted one")]
         let uid = object.map(|node| node.uid().to_string()).unwrap_or_default();

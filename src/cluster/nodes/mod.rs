@@ -33,6 +33,7 @@ use super::embedding::EmbedOptions;
 use super::error::StartError;
 use super::image_garbage::Collector;
 use super::network::PodNetwork;
+use super::user_ids;
 use api::controller_status::{ProbeSource, Subsystem};
 use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::task::Tasks;
@@ -95,6 +96,7 @@ impl Nodes {
             addresses: addresses.clone(),
             network,
             network_note,
+            users_note: user_ids::note(data_dir, config.single_id.as_deref())?,
             nodes_dir,
             data_dir: data_dir.path().to_path_buf(),
             catalogue: Arc::new(images.catalogue),

@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::sync::mpsc;
 
+use base::subordinate_ids::as_real_user;
 use console_data::action::{Action, Mutation, Outcome};
 use console_data::extensions::{BackgroundReport, PluginRun, ProgramTarget};
 use console_data::message::Message;
@@ -70,6 +71,7 @@ async fn run_to_end(run: &PluginRun) -> Result<(ExitStatus, String, String), Str
     command.args(arguments).envs(program.environment.iter().cloned());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
+    as_real_user(command.as_std_mut());
     let mut child = command.spawn().map_err(|error| format!("{}: {error}", clean(name)))?;
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let mut group = ProcessGroup(pid);

@@ -21,6 +21,7 @@ use super::inputs::{Inputs, PaneInput, PaneSize};
 use super::outcome::Outcome;
 use super::output::READ_BYTES;
 use super::session::{EVENTS, PaneEvent, Session};
+use base::subordinate_ids::as_real_user;
 use console_data::extensions::Program;
 
 /// Maximum number of typed bytes that wait for a program that does not read; more is dropped.
@@ -64,6 +65,7 @@ fn start(program: &Program, size: PaneSize) -> io::Result<(Child, AsyncFd<OwnedF
     command.args(arguments).envs(program.environment.iter().cloned()).env("TERM", "xterm-256color");
     command.stdin(end()?).stdout(end()?).stderr(end()?).kill_on_drop(true);
     on_its_terminal(&mut command);
+    as_real_user(command.as_std_mut());
     let child = command.spawn()?;
     Ok((child, registered(master)?))
 }

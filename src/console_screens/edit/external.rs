@@ -24,13 +24,10 @@ pub async fn run(text: String) -> Result<String, String> {
 pub async fn open(path: &Path) -> Result<(), String> {
     let editor = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR")).unwrap_or_else(|_| "vi".into());
     // The variable may contain arguments (`code --wait`), as in every program that honours it.
-    let status = tokio::process::Command::new("sh")
-        .arg("-c")
-        .arg(format!("{editor} \"$1\""))
-        .arg("sh")
-        .arg(path)
-        .status()
-        .await;
+    let mut command = tokio::process::Command::new("sh");
+    command.arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(path);
+    base::subordinate_ids::as_real_user(command.as_std_mut());
+    let status = command.status().await;
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{editor}: {status}")),

@@ -18,7 +18,7 @@ use crate::Security;
 use super::capabilities;
 use super::os;
 use super::program::{self, ResolvedProgram, os_text};
-use super::rootfs::{self, View};
+use super::rootfs::{self, View, user_of_machine};
 use super::seccomp::Filter;
 use super::signals;
 use super::user::User;
@@ -132,8 +132,9 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
         rootfs::enter(view)?;
     }
     let seems = match &plan.files {
-        Files::Own(view) => view.image.as_ref().and_then(|image| image.apparent_user.as_ref()),
-        _ => None,
+        Files::Own(view) => view.apparent_user(),
+        Files::Machine => user_of_machine(),
+        Files::Of(_) => None,
     };
     connect(&plan.stdio).map_err(at("standard streams"))?;
     // Best effort: a lower limit than the machine's default is no reason to fail.
@@ -160,7 +161,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     }
     // This comes late because this process loses its rights over the pod's namespaces by it.
     if let Some(user) = seems {
-        rootfs::appear_as(user).map_err(at("user namespace"))?;
+        rootfs::appear_as(&user).map_err(at("user namespace"))?;
         // Entering a user namespace restores all capabilities in it.
         capabilities::bound(keep).map_err(at("capabilities"))?;
         die_with_host(plan.host);

@@ -12,7 +12,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use super::cgroup::Cgroups;
 use super::os;
-use base::optional_file::read_optional;
+use base::subordinate_ids::keeps_owners;
 
 /// The isolation of containers.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl Isolation {
             ("podium.dev/namespaces", kinds.to_owned()),
             ("podium.dev/limits", cgroups.facts()),
             // The users that programs of containers can become, and can give files to.
-            ("podium.dev/users", if root && has_all_users() { "all" } else { "one" }.to_owned()),
+            ("podium.dev/users", if keeps_owners() { "all" } else { "one" }.to_owned()),
             // The files that containers of built-in images see.
             ("podium.dev/files", if namespaces { "image" } else { "machine" }.to_owned()),
         ];
@@ -99,15 +99,6 @@ fn mounts_work() -> bool {
 fn succeeded(pid: rustix::process::Pid) -> bool {
     let status = rustix::process::waitpid(Some(pid), WaitOptions::empty());
     matches!(status, Ok(Some((_, status))) if status.exit_status() == Some(0))
-}
-
-/// Returns true if this process's user namespace has the users of a whole system, as the machine's has, and not only
-/// one.
-fn has_all_users() -> bool {
-    const OF_A_SYSTEM: u64 = 65_536;
-    let text = read_optional("/proc/self/uid_map");
-    let counts = text.lines().filter_map(|line| line.split_ascii_whitespace().nth(2)?.parse::<u64>().ok());
-    counts.sum::<u64>() >= OF_A_SYSTEM
 }
 
 /// Returns true if root may return to this process's namespaces: not if it is root of a user namespace that does not

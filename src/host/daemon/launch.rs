@@ -30,6 +30,7 @@ use crate::protocol::Launch;
 use crate::{ContainerId, ContainerRecord, ProcessUser, ResourceLimits, RuntimeError, Security};
 use base::layers::Layers;
 use base::optional_file::read_optional;
+use base::subordinate_ids::{RealUser, real_user};
 
 /// Returns the account that a container runs as, according to the account files that it sees; and the user that it
 /// appears to run as, if this process cannot change its user.
@@ -43,6 +44,7 @@ fn resolve_user(
     }
     if !launch.has_image_files() {
         let read = |path: &str| read_optional(path);
+        let own_uid = real_user().map_or(own_uid, |user| user.uid);
         return Ok((account(launch, &read("/etc/passwd"), &read("/etc/group"), own_uid)?, None));
     }
     let files = Layers::new(launch.image_layers.clone());
@@ -62,11 +64,10 @@ fn shown_user(user: Option<&User>, is_set: bool) -> ProcessUser {
     match user {
         Some(user) if is_set => ProcessUser { uid: user.uid, gid: user.gid, groups: user.groups.clone() },
         Some(user) => ProcessUser { uid: user.uid, gid: user.gid, groups: Vec::new() },
-        None => ProcessUser {
-            uid: rustix::process::geteuid().as_raw(),
-            gid: rustix::process::getegid().as_raw(),
-            groups: own_groups(),
-        },
+        None => {
+            let RealUser { uid, gid } = real_user().unwrap_or_else(RealUser::of_process);
+            ProcessUser { uid, gid, groups: own_groups() }
+        }
     }
 }
 

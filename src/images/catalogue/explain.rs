@@ -1,6 +1,6 @@
 //! Explains how a reference resolves: `podium image explain` (IMG-9).
 
-use super::{Catalogue, MissingTag, best_match, candidates, missing_tag};
+use super::{Catalogue, MissingTag, best_match, candidates, missing_tag, other_owners};
 use crate::ImageReference;
 use crate::registry::PullMode;
 
@@ -40,9 +40,11 @@ impl Catalogue {
 
     fn explain_stored(&self, parsed: &ImageReference) -> Step {
         let found = self.loaded(parsed);
-        let reason = match &found {
-            Some(image) => format!("{} ({})", image.id, image.platform),
-            None => "no image of this name was loaded or pulled".to_owned(),
+        let other = self.of_other_owners(parsed).filter(|_| found.is_none());
+        let reason = match (&found, &other) {
+            (Some(image), _) => format!("{} ({})", image.id, image.platform),
+            (None, Some(image)) => other_owners(&parsed.to_string(), image),
+            (None, None) => "no image of this name was loaded or pulled".to_owned(),
         };
         Step { source: "loaded or pulled image", applies: found.is_some(), reason }
     }

@@ -27,7 +27,7 @@ use super::builtin::{BUILTINS, Builtin, ImageSource, MissingTag, TOOLS, called, 
 use super::entry::{UserImageSource, UserImages};
 use super::registry::{PullMode, RegistryConfig};
 use super::signal::signal_number;
-use super::store::{self, ImageStore, StoredImage};
+use super::store::{self, ImageStore, Provenance, StoredImage};
 use super::{ImageEntry, ImageReference};
 use base::hex::hex;
 use host::{DEFAULT_PATH, Program, RuntimeError};
@@ -89,6 +89,9 @@ pub enum ResolveError {
     /// The name is known, but no image of it has this digest.
     #[error("{0}")]
     UnknownDigest(String),
+    /// The image is there, but the owners of its files are not those that this run can give them.
+    #[error("{0}")]
+    OtherOwners(String),
     /// The image stands for a program that this machine does not have.
     #[error("{0}")]
     ProgramMissing(String),
@@ -108,6 +111,7 @@ impl From<ResolveError> for RuntimeError {
             ResolveError::UnknownTag(text)
             | ResolveError::UnknownName(text)
             | ResolveError::UnknownDigest(text)
+            | ResolveError::OtherOwners(text)
             | ResolveError::ProgramMissing(text) => Self::ImageNotFound(text),
         }
     }
@@ -192,6 +196,9 @@ impl Catalogue {
         if let Some(image) = self.loaded(&parsed) {
             return Ok(self.resolve_loaded(&image, parsed));
         }
+        if let Some(image) = self.of_other_owners(&parsed) {
+            return Err(ResolveError::OtherOwners(other_owners(&parsed.to_string(), &image)));
+        }
         let candidates = candidates(&user.entries, &parsed);
         if let Some(entry) = best_match(&candidates, &parsed) {
             return self.resolve_user_entry(entry, &parsed);
@@ -219,7 +226,10 @@ impl Catalogue {
             let missing = self.builtin(&parsed.name()).and_then(|image| missing_tag(image, &parsed));
             missing.is_some_and(|missing| matches!(missing, MissingTag::Nonexistent(_)))
         };
-        self.pull != PullMode::Never && !is_nonexistent()
+        // No registry is asked for what a user has loaded.
+        let is_loaded =
+            || self.of_other_owners(&parsed).is_some_and(|image| image.provenance == Provenance::Loaded);
+        self.pull != PullMode::Never && !is_nonexistent() && !is_loaded()
     }
 
     /// Returns what a user can do on this machine if a reference's registry does not give the image.
@@ -263,6 +273,10 @@ impl Catalogue {
 
     fn loaded(&self, parsed: &ImageReference) -> Option<StoredImage> {
         self.store.as_ref()?.find(parsed)
+    }
+
+    fn of_other_owners(&self, parsed: &ImageReference) -> Option<StoredImage> {
+        self.store.as_ref()?.find_of_other_owners(parsed)
     }
 
     fn resolve_loaded(&self, image: &StoredImage, reference: ImageReference) -> ResolvedImage {
@@ -572,4 +586,18 @@ fn version(reference: &ImageReference, newest: &str) -> String {
         }
         _ => newest.to_owned(),
     }
+}
+
+/// What a user can do about an image whose files have owners of another kind of run.
+fn other_owners(name: &str, image: &StoredImage) -> String {
+    let now = if base::subordinate_ids::real_user().is_some() {
+        "without the subordinate ids that it has now"
+    } else {
+        "with subordinate ids that it does not have now"
+    };
+    let remedy = match image.provenance {
+        Provenance::Loaded => "load it again with podium image load",
+        Provenance::Pulled => "pull it again",
+    };
+    format!("image {name} was unpacked by a podium {now}, so that its files have other owners: {remedy}")
 }

@@ -15,6 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::auth_entries::{AuthEntry, FoundCredentials, entries, matching, parse};
 use super::credential::{Credential, CredentialError, SecretText};
+use base::subordinate_ids::as_real_user;
 
 /// The maximum size of the file.
 const FILE_BYTES: u64 = 1 << 20;
@@ -123,6 +124,7 @@ impl DockerConfig {
         let program = self.find_program(&format!("docker-credential-{name}"))?;
         let mut command = tokio::process::Command::new(program);
         command.arg("get").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        as_real_user(command.as_std_mut());
         // A group of its own, so that programs which it started end with it.
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| error.to_string())?;

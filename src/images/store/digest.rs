@@ -94,8 +94,8 @@ impl ChainId {
         }
     }
 
-    /// The name of the layer's directory.
-    pub(super) fn directory_name(&self) -> &str {
+    /// The id's digits.
+    pub(super) fn hex(&self) -> &str {
         self.0.hex()
     }
 }

@@ -29,6 +29,7 @@ use base::layers::{
     Layers, MergedDirectory, MergedEntry, OPAQUE, OVERLAY_ATTRIBUTES, Position, copy_attributes,
 };
 use base::root_dir::RootDir;
+use base::subordinate_ids::keeps_owners;
 
 /// The prefix of whiteouts, entries that remove a file of a lower layer.
 const WHITEOUT: &str = ".wh.";
@@ -103,7 +104,7 @@ impl<'a> LayerUnpacker<'a> {
     ) -> io::Result<Self> {
         let own = RootDir::new(layers.directory(OWN))?;
         let position = layers.root();
-        let as_root = rustix::process::geteuid().is_root();
+        let as_root = keeps_owners();
         let unpacker = Self {
             layers,
             own,
@@ -232,7 +233,8 @@ impl<'a> LayerUnpacker<'a> {
         let (as_root, owner) = (self.as_root, owner(entry));
         let root = self.enter()?;
         if as_root {
-            rustix::fs::fchown(&root.file, Some(owner.0), Some(owner.1))?;
+            rustix::fs::fchown(&root.file, Some(owner.0), Some(owner.1))
+                .map_err(|error| given(error, owner))?;
         }
         rustix::fs::fchmod(&root.file, mode)?;
         root.times = times;
@@ -357,9 +359,11 @@ impl<'a> LayerUnpacker<'a> {
 
     fn set_owner<R: Read>(&mut self, entry: &Entry<'_, R>, name: &str) -> Result<(), EntryError> {
         if self.as_root {
-            let (uid, gid) = owner(entry);
+            let owner = owner(entry);
             let directory = self.enter()?;
-            rustix::fs::chownat(&directory.file, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            rustix::fs::chownat(&directory.file, name, Some(owner.0), Some(owner.1), flags)
+                .map_err(|error| given(error, owner))?;
         }
         Ok(())
     }
@@ -649,6 +653,18 @@ fn owner<R: Read>(entry: &Entry<'_, R>) -> (Uid, Gid) {
     // The largest number means no owner at all to the kernel.
     let number = |id: io::Result<u64>| u32::try_from(id.unwrap_or(0)).unwrap_or(u32::MAX).min(u32::MAX - 1);
     (Uid::from_raw(number(entry.header().uid())), Gid::from_raw(number(entry.header().gid())))
+}
+
+/// The error of giving a file away: the kernel has no words for an owner that a user namespace lacks.
+fn given(error: Errno, (uid, gid): (Uid, Gid)) -> io::Error {
+    if error != Errno::INVAL {
+        return error.into();
+    }
+    let (uid, gid) = (uid.as_raw(), gid.as_raw());
+    io::Error::other(format!(
+        "the file belongs to user {uid} and group {gid}, which are more than the ids that /etc/subuid and /etc/subgid \
+         give the user who runs podium"
+    ))
 }
 
 fn times(seconds: i64) -> Timestamps {

@@ -6,7 +6,8 @@
 //!                     or none
 //! images/HEX.json     one image by the digest of its configuration: the process it runs and its layers; the file's
 //!                     time is the image's last use
-//! layers/HEX/         one layer by its chain id, shared by all images that have it
+//! layers/HEX/         one layer by its chain id, shared by all images that have it; HEX.ids-DIGEST if its files belong to
+//!                     subordinate ids
 //!   layer.json        its size
 //!   root/             its files, with whiteouts in overlayfs' form: character devices 0:0, and directories with the
 //!                     attribute user.overlay.opaque, which needs no rights, so that all overlays are mounted with
@@ -36,6 +37,7 @@ mod formats;
 mod layer;
 mod load;
 mod options;
+mod owners;
 mod platform;
 mod provenance;
 mod record;
@@ -71,6 +73,7 @@ pub use writer::{AddedLayer, ImageWriter, PackedLayer};
 
 use super::ImageReference;
 use base::optional_file::read_optional;
+use owners::LayerOwners;
 
 /// Names, and the ids of their images: `name:tag` and `name@sha256:HEX`, the digest of a manifest.
 type Names = BTreeMap<String, String>;
@@ -89,6 +92,7 @@ type FileStamp = (u64, i64, i64, u64);
 #[derive(Debug)]
 pub struct ImageStore {
     directory: PathBuf,
+    owners: LayerOwners,
     // The content at the last read; locked only for short reads of small files.
     cached: Mutex<(Option<FileStamp>, Arc<Index>)>,
 }
@@ -96,12 +100,45 @@ pub struct ImageStore {
 impl ImageStore {
     /// The store of a data directory; neither needs to exist yet.
     pub fn of(data_dir: &Path) -> Self {
-        Self { directory: data_dir.join("images").join("store"), cached: Mutex::default() }
+        Self::with_owners(data_dir, LayerOwners::of_process())
+    }
+
+    fn with_owners(data_dir: &Path, owners: LayerOwners) -> Self {
+        Self { directory: data_dir.join("images").join("store"), owners, cached: Mutex::default() }
     }
 
     /// The image that a reference means: by its tag, or by its manifest's or configuration's digest.
     pub fn find(&self, reference: &ImageReference) -> Option<StoredImage> {
+        self.named(&self.index(), reference).filter(|image| self.is_complete(image))
+    }
+
+    /// The image that a reference means, if the store has it only with files of other owners than this process can use:
+    /// it was unpacked with a single id and now there are subordinate ones, or the other way round.
+    pub fn find_of_other_owners(&self, reference: &ImageReference) -> Option<StoredImage> {
+        let image = self.named(&self.index(), reference)?;
+        (!self.is_complete(&image) && self.has_other_owners(&image)).then_some(image)
+    }
+
+    /// The names of the images that the store has only with files of other owners.
+    pub fn names_of_other_owners(&self) -> Vec<String> {
         let index = self.index();
+        let others = index.images.values();
+        let others = others.filter(|image| !self.is_complete(image) && self.has_other_owners(image));
+        others.flat_map(|image| index.names_of(&image.id)).collect()
+    }
+
+    fn has_other_owners(&self, image: &StoredImage) -> bool {
+        let Some(top) = image.layers.last() else { return self.flat_directory(&image.id).is_dir() };
+        let is_top = |path: &PathBuf| {
+            path.file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(|name| owners::chain_in(name) == top.hex())
+        };
+        // A directory that cannot be read has nothing for this process.
+        work::entries(&self.directory.join("layers")).is_ok_and(|layers| layers.iter().any(is_top))
+    }
+
+    fn named(&self, index: &Index, reference: &ImageReference) -> Option<StoredImage> {
         let named = |name: &String| index.names.get(name).and_then(|id| index.images.get(id));
         let found = if let Some(digest) = &reference.digest {
             // A tag beside a digest has no meaning.
@@ -117,7 +154,7 @@ impl ImageStore {
             let local = || named(&format!("localhost/{reference}"));
             named(&reference.to_string()).or_else(|| local().filter(|_| reference.registry.is_none()))
         };
-        found.filter(|image| self.is_complete(image)).cloned()
+        found.cloned()
     }
 
     /// Every image with its names: its tags, and its digests in repositories where it has no tag.

@@ -84,7 +84,7 @@ impl LayerRecord {
 
 impl ImageStore {
     pub(super) fn layer_directory(&self, layer: &ChainId) -> PathBuf {
-        self.directory.join("layers").join(layer.directory_name())
+        self.directory.join("layers").join(self.owners.directory_name(layer))
     }
 
     /// The directory of an image that an earlier version stored as one directory.
@@ -121,7 +121,9 @@ impl ImageStore {
     }
 
     pub(super) fn is_complete(&self, image: &StoredImage) -> bool {
-        self.layer_roots(image).iter().all(|root| root.is_dir())
+        // Earlier versions, which stored images in one directory, had no subordinate ids.
+        let is_usable = !(image.layers.is_empty() && self.owners.are_subordinate());
+        is_usable && self.layer_roots(image).iter().all(|root| root.is_dir())
     }
 
     pub(super) fn layer_record(&self, layer: &ChainId) -> Option<LayerRecord> {

@@ -9,6 +9,8 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::digest::ChainId;
+use super::owners::chain_in;
+use super::provenance::Provenance;
 use super::record::{LayerRecord, sync_directory};
 use super::work::{WorkDir, entries, remove_tree};
 use super::{ImageStore, Index, Names, StoredImage};
@@ -158,12 +160,18 @@ impl ImageStore {
             tracing::warn!("{count} records of images in {store} are unreadable: no layer is removed");
         } else {
             let mut needed: HashSet<String> = self.retained_layers(lock)?.into_iter().collect();
+            // What a user loaded with other ids stays until it is loaded with these; what was pulled can be pulled again.
+            let mut of_other_owners: HashSet<String> = HashSet::new();
             for image in records.images {
-                needed.extend(image.layers.iter().map(|layer| layer.directory_name().to_owned()));
+                needed.extend(image.layers.iter().map(|layer| self.owners.directory_name(layer)));
+                if image.provenance == Provenance::Loaded && !self.is_complete(&image) {
+                    of_other_owners.extend(image.layers.iter().map(|layer| layer.hex().to_owned()));
+                }
             }
             for layer in entries(&self.directory.join("layers"))? {
                 let name = layer.file_name().unwrap_or_default().to_string_lossy();
-                if !needed.contains(&*name) {
+                let is_needed = needed.contains(&*name) || of_other_owners.contains(chain_in(&name));
+                if !is_needed && self.owners.may_remove(&name) {
                     discard(&layer, trash.as_ref())?;
                 }
             }

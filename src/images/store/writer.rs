@@ -105,7 +105,7 @@ impl ImageWriter<'_> {
         let layer = ChainId::over(self.layers.last(), diff_id);
         let lock = self.store.lock().map_err(self.store.failed())?;
         let Some(record) = LayerRecord::read(&self.store.layer_directory(&layer)) else { return Ok(false) };
-        self.work.keep(layer.directory_name()).map_err(self.store.failed())?;
+        self.work.keep(&self.store.owners.directory_name(&layer)).map_err(self.store.failed())?;
         drop(lock);
         self.budget.take_bytes(record.size_bytes)?;
         self.budget.take_entries(record.entries)?;
@@ -137,7 +137,7 @@ impl ImageWriter<'_> {
             let layers = place.parent().unwrap_or(Path::new("/"));
             let _lock = self.store.lock()?;
             fs::DirBuilder::new().recursive(true).mode(0o700).create(layers)?;
-            self.work.keep(layer.directory_name())?;
+            self.work.keep(&self.store.owners.directory_name(&layer))?;
             if LayerRecord::read(&place).is_some() {
                 return Ok(false);
             }

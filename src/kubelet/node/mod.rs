@@ -79,6 +79,8 @@ pub struct NodeConfig {
     pub low_ports: LowPorts,
     /// A note for users: the reason why pods have no network of their own, if they have none.
     pub network_note: Option<String>,
+    /// A note for users: the reason why containers have a single user id, if they have.
+    pub users_note: Option<String>,
     /// The cluster's DNS server, for the pods' resolv.conf.
     pub dns: Option<IpAddr>,
     /// The cluster's domain: `cluster.local`.

@@ -31,6 +31,8 @@ use object::{Key, Kind, SharedObject};
 
 /// The annotation of [`NodeConfig::network_note`].
 const NETWORK_NOTE: &str = "podium.dev/network-note";
+/// The annotation of [`NodeConfig::users_note`].
+const USERS_NOTE: &str = "podium.dev/users-note";
 
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// The features that pods may require of their node, by the names of their feature gates, sorted.
@@ -117,6 +119,7 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
                 }
                 let annotations = object.metadata.annotations.get_or_insert_default();
                 annotations.remove(NETWORK_NOTE);
+                annotations.remove(USERS_NOTE);
                 annotations.extend(desired.annotations.unwrap_or_default());
                 let spec = object.spec.get_or_insert_default();
                 spec.pod_cidr = Some(node.config.pod_range.to_string());
@@ -186,8 +189,10 @@ fn metadata(config: &NodeConfig, runtime: &dyn Runtime) -> ObjectMeta {
     if !config.hollow {
         annotations.insert(LowPorts::ANNOTATION.into(), config.low_ports.text());
     }
-    if let Some(note) = &config.network_note {
-        annotations.insert(NETWORK_NOTE.into(), note.clone());
+    for (name, note) in [(NETWORK_NOTE, &config.network_note), (USERS_NOTE, &config.users_note)] {
+        if let Some(note) = note {
+            annotations.insert(name.into(), note.clone());
+        }
     }
     ObjectMeta {
         name: Some(config.name.clone()),

@@ -59,6 +59,7 @@ pub(super) fn config() -> NodeConfig {
         eviction: pressure::EvictionConfig::default(),
         low_ports: object::low_ports::LowPorts::default(),
         network_note: None,
+        users_note: None,
         dns: None,
         domain: "cluster.local".into(),
     }

@@ -43,19 +43,22 @@ async fn labels_and_capacity_set_by_others_survive_kubelet_reports_node_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_node_carries_an_annotation_about_the_network_net_11() {
-    let with_note = |network_note: Option<&str>| NodeConfig {
-        network_note: network_note.map(ToOwned::to_owned),
+async fn the_node_carries_annotations_about_its_limitations_net_11_img_11() {
+    let with_note = |note: Option<&str>| NodeConfig {
+        network_note: note.map(ToOwned::to_owned),
+        users_note: note.map(ToOwned::to_owned),
         ..config()
     };
     let scene =
         KubeletFixture::start(HollowConfig::default(), with_note(Some("no namespaces: do this"))).await;
-    let note =
-        || node(&scene).metadata.annotations.clone().unwrap_or_default().remove("podium.dev/network-note");
-    assert_eq!(note().as_deref(), Some("no namespaces: do this"));
+    let notes = || {
+        let annotations = node(&scene).metadata.annotations.clone().unwrap_or_default();
+        ["network-note", "users-note"].map(|name| annotations.get(&format!("podium.dev/{name}")).cloned())
+    };
+    assert_eq!(notes(), [const { Some("no namespaces: do this") }; 2].map(|note| note.map(str::to_owned)));
     scene.kubelet.detach().await;
     scene.kubelets.start_node(with_note(None), scene.runtime.clone()).await.unwrap();
-    assert_eq!(note(), None, "it is no longer so");
+    assert_eq!(notes(), [None, None], "it is no longer so");
     scene.tasks.stop().await;
 }
 

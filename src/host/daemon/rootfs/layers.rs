@@ -22,6 +22,7 @@ use super::mount::{hold, link, lock_all_read_only, make_directory};
 use super::view::{BindMount, ImageRoot, UPPER, View};
 use base::layers::Layers;
 use base::root_dir::RootDir;
+use base::subordinate_ids::is_machine_root;
 
 /// The extended attributes that mark what an overlay's layer hides.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +93,7 @@ fn mount_over(
     let layers = Layers::new(beside.into_iter().chain(lowers).collect());
     fs::set_permissions(&upper, fs::metadata(layers.directory(0))?.permissions())?;
     // The layers of the store have the marks that need no rights.
-    let of_root = !image.machine.is_empty() && rustix::process::geteuid().is_root();
+    let of_root = !image.machine.is_empty() && is_machine_root();
     let marks = if of_root { Marks::OfRoot } else { Marks::OfUsers };
     let (upper, work) = (hold(&upper)?, hold(&work)?);
     let mounted = one_by_one(&layers, &upper, &work, place, marks)

@@ -29,6 +29,7 @@ use rustix::thread::UnshareFlags;
 
 use super::os;
 use super::program::os_text;
+use base::subordinate_ids::is_machine_root;
 pub(super) use image::appear_as;
 pub(super) use masked::MaskedDirectory;
 use mount::{
@@ -37,7 +38,7 @@ use mount::{
 pub(super) use mount::{mount_points, remove_directory};
 pub(super) use overlay::works as overlays_work;
 use view::RootLayout;
-pub(super) use view::{BindMount, ImageRoot, Overlay, UPPER, View};
+pub(super) use view::{BindMount, ImageRoot, Overlay, UPPER, View, user_of_machine};
 
 /// Applies the view to this process, for good.
 pub(super) fn enter(view: &View) -> Result<(), String> {
@@ -229,7 +230,7 @@ fn cover(directory: &Path, layers: &Path, number: usize) -> io::Result<()> {
     let original = hold(directory)?;
     let about = fs::metadata(link(&original))?.permissions();
     fs::set_permissions(&upper, about)?;
-    let rights = if rustix::process::geteuid().is_root() { "" } else { ",userxattr" };
+    let rights = if is_machine_root() { "" } else { ",userxattr" };
     let options = format!(
         "lowerdir={},upperdir={},workdir={}{rights}",
         link(&original).display(),

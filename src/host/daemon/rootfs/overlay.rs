@@ -17,6 +17,7 @@ use super::layers::make_mount_point;
 use super::mount::{lock_all_read_only, make_directory, remove_directory};
 use super::view::{Overlay, RootLayout, UPPER, View};
 use crate::daemon::os;
+use base::subordinate_ids::real_user;
 
 /// Directories that a container has of its own, or must not see.
 const HIDDEN_PATHS: [&str; 3] = ["/proc", "/dev", "/tmp"];
@@ -25,9 +26,10 @@ const HIDDEN_PATHS: [&str; 3] = ["/proc", "/dev", "/tmp"];
 /// /run must stay writable, so that each mount in it is shown for itself.
 const FEW: usize = 8;
 
-/// Returns true if such a root can be built here: tried once, in a child.
+/// Returns true if such a root can be built here, and containers with the machine's files run as root: tried once, in a
+/// child.
 pub(in crate::daemon) fn works(memory: &Path) -> bool {
-    if !rustix::process::geteuid().is_root() {
+    if !rustix::process::geteuid().is_root() || real_user().is_some() {
         return false;
     }
     let place = memory.join("try-layers");

@@ -11,6 +11,7 @@ use crate::daemon::program::os_text;
 use crate::daemon::user::User;
 use base::layers::Layers;
 use base::root_dir::RootDir;
+use base::subordinate_ids::real_user;
 
 /// The root file system of an image, for a container that shows it instead of the machine's files.
 #[derive(Clone, Debug)]
@@ -101,6 +102,12 @@ impl BindMount {
     }
 }
 
+/// The user that a container with the machine's files appears to run as: whoever started Podium, if it is root of a user
+/// namespace only.
+pub(in crate::daemon) fn user_of_machine() -> Option<User> {
+    real_user().map(|user| User { uid: user.uid, gid: user.gid, groups: Vec::new() })
+}
+
 /// A container's view of files.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct View {
@@ -135,4 +142,14 @@ pub(in crate::daemon) struct View {
     pub(in crate::daemon) image: Option<ImageRoot>,
     /// A layer takes the writes to the machine's files.
     pub(in crate::daemon) overlay: Option<Overlay>,
+}
+
+impl View {
+    /// The user that the container appears to run as, if it is not the user that it runs as.
+    pub(in crate::daemon) fn apparent_user(&self) -> Option<User> {
+        match &self.image {
+            Some(image) => image.apparent_user.clone(),
+            None => user_of_machine(),
+        }
+    }
 }

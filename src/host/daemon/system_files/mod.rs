@@ -20,6 +20,7 @@ use super::Host;
 use super::error::os_error;
 use super::rootfs::remove_directory;
 use crate::RuntimeError;
+use base::subordinate_ids::is_machine_root;
 
 /// The machine's directories with its programs and libraries.
 const SYSTEM: [&str; 7] = ["usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -142,7 +143,7 @@ fn system_directory(machine: &Path, base: &Path, name: &str) -> io::Result<Optio
         return Ok(None);
     }
     fs::create_dir(&place)?;
-    if !rustix::process::geteuid().is_root() {
+    if !is_machine_root() {
         // Root's directories have no owner in the user namespace, and no process there could write in them. These, which
         // belong to the container's user, are merged with them.
         own_subdirectories(&source, &place)?;

@@ -227,8 +227,7 @@ impl StoreFixture {
         let images: Vec<String> = self.listed("images");
         let flat = self.listed("").into_iter().filter(|name| name.starts_with("sha256-"));
         let needed = self.store.list().into_iter().flat_map(|(image, _)| image.layers);
-        let needed: std::collections::BTreeSet<_> =
-            needed.map(|layer| layer.directory_name().to_owned()).collect();
+        let needed: std::collections::BTreeSet<_> = needed.map(|layer| layer.hex().to_owned()).collect();
         assert_eq!(self.listed("layers"), needed.into_iter().collect::<Vec<_>>());
         images.iter().map(|name| format!("sha256-{}", name.trim_end_matches(".json"))).chain(flat).collect()
     }

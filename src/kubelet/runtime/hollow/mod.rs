@@ -206,6 +206,7 @@ impl HollowRuntime {
             Err(
                 ResolveError::UnknownName(_)
                 | ResolveError::UnknownDigest(_)
+                | ResolveError::OtherOwners(_)
                 | ResolveError::ProgramMissing(_),
             ) => {
                 let name = ImageReference::parse(reference)

@@ -467,6 +467,7 @@ fn node_config(node: usize) -> NodeConfig {
         eviction: EvictionConfig::default(),
         low_ports: LowPorts::default(),
         network_note: None,
+        users_note: None,
         dns: None,
         domain: "cluster.local".into(),
     }
