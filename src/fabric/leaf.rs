@@ -5,7 +5,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
 
@@ -88,13 +88,22 @@ impl RouterHandle {
     /// Creates a leaf and returns its namespace. This thread enters the namespace and comes back. The remains of a leaf
     /// of the same name are removed.
     pub fn leaf(&self, spec: &LeafSpec) -> Result<OwnedFd, FabricError> {
+        self.make(spec, None)
+    }
+
+    /// Makes a leaf of a namespace that exists already and has no link, as [`Self::leaf`] does of a new one.
+    pub fn join(&self, spec: &LeafSpec, namespace: BorrowedFd<'_>) -> Result<(), FabricError> {
+        self.make(spec, Some(namespace)).map(drop)
+    }
+
+    fn make(&self, spec: &LeafSpec, namespace: Option<BorrowedFd<'_>>) -> Result<OwnedFd, FabricError> {
         let home = own_network()?;
-        let made = match self.configure_namespace(&home, spec) {
+        let made = match self.configure_namespace(&home, spec, namespace) {
             // The link belongs to a leaf that lost its last process a moment ago: the kernel removes it asynchronously.
             Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => {
                 // The kernel may have removed it just now.
                 let _ = Requests::default().remove_link(&spec.link).send(&self.route);
-                self.configure_namespace(&home, spec)
+                self.configure_namespace(&home, spec, namespace)
             }
             other => other,
         };
@@ -107,7 +116,7 @@ impl RouterHandle {
         let home = own_network()?;
         let mut last = FabricError::new("leaf", io::ErrorKind::NotFound.into());
         for (place, spec) in specs.iter().enumerate() {
-            match self.configure_namespace(&home, spec) {
+            match self.configure_namespace(&home, spec, None) {
                 Ok(made) => return Ok((place, self.connect(spec, made)?)),
                 Err(error) if error.source.kind() == io::ErrorKind::AlreadyExists => last = error,
                 Err(error) => return Err(error.within("leaf")),
@@ -116,9 +125,14 @@ impl RouterHandle {
         Err(last.within("leaf"))
     }
 
-    /// Creates the leaf's side, and comes back to `home` in every case.
-    fn configure_namespace(&self, home: &OwnedFd, spec: &LeafSpec) -> Result<LeafInterface, FabricError> {
-        unshare_network()?;
+    /// Creates the leaf's side in this namespace or a new one, and comes back to `home` in every case.
+    fn configure_namespace(
+        &self,
+        home: &OwnedFd,
+        spec: &LeafSpec,
+        namespace: Option<BorrowedFd<'_>>,
+    ) -> Result<LeafInterface, FabricError> {
+        namespace.map_or_else(unshare_network, enter_network)?;
         let made = self.furnish_inside(spec);
         enter_network(home.as_fd())?;
         made

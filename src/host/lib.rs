@@ -11,6 +11,7 @@ mod descendants;
 mod faults;
 #[doc(hidden)] // for the programs in `fuzz/`; nothing of the product calls it
 pub mod fuzz;
+mod id_ranges;
 mod image_users;
 pub mod journal;
 mod memory;
@@ -35,6 +36,7 @@ mod spec;
 pub use daemon::{accounts_of_system, bound_as_containers, namespaces_work, node_host_main};
 pub use descendants::Descendants;
 pub use faults::{HostDiskFault, HostFaults};
+pub use id_ranges::id_ranges_of_pods;
 pub use image_users::containers_of_image;
 pub use memory::Memory;
 pub use record::after_all;
@@ -42,6 +44,6 @@ pub use record::{
     ContainerExit, ContainerRecord, ExecOutput, ProcessUser, RuntimeError, SandboxRecord, Usage, UsageByPod,
 };
 pub use spec::{
-    ContainerId, ContainerSpec, DEFAULT_PATH, HostShares, MemoryVolume, Mount, PodUid, Program,
+    ContainerId, ContainerSpec, DEFAULT_PATH, HostShares, IdRange, MemoryVolume, Mount, PodUid, Program,
     ResourceLimits, SandboxSpec, Security,
 };

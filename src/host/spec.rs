@@ -58,6 +58,26 @@ pub struct SandboxSpec {
     /// The limits of all its containers together, if the kernel can enforce them.
     #[serde(default)]
     pub limits: ResourceLimits,
+    /// The ids of the pod's own user namespace (`hostUsers: false`); none for a pod with the machine's users.
+    #[serde(default)]
+    pub users: Option<IdRange>,
+}
+
+/// The ids of the machine that the users and groups 0 to 65,535 of a pod's user namespace stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub struct IdRange {
+    /// The id that is 0 in the pod.
+    pub first: u32,
+}
+
+impl IdRange {
+    /// The number of ids in every range, as in Kubernetes.
+    pub const COUNT: u32 = 65_536;
+
+    /// Returns the machine's id for an id in the pod; none outside of the range.
+    pub fn on_machine(self, id: u32) -> Option<u32> {
+        self.first.checked_add(id).filter(|_| id < Self::COUNT)
+    }
 }
 
 /// The namespaces that a pod shares with the machine (`hostPID`, `hostIPC`, `hostNetwork`).
@@ -88,7 +108,7 @@ pub struct Security {
     /// It keeps all of root's capabilities (`privileged`), if there are any.
     #[serde(default)]
     pub privileged: bool,
-    /// It sees all of /proc (`procMount: Unmasked`), if it is in a user namespace.
+    /// It sees all of /proc (`procMount: Unmasked`), in a pod with a user namespace of its own.
     #[serde(default)]
     pub unmasked: bool,
     /// Capabilities besides containerd's defaults, by name (`NET_ADMIN`, `ALL`), if there are any.

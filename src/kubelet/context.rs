@@ -1,6 +1,7 @@
 //! The dependencies of every part of a kubelet: the API, the clock, and caches of the objects that pods refer to.
 
 use super::faults::PullFaults;
+use super::id_ranges::IdRanges;
 use api::Api;
 use base::clock::Clock;
 use base::task::Tasks;
@@ -19,6 +20,8 @@ pub(super) struct Context {
     pub(super) tasks: Tasks,
     /// Injected faults of image pulls.
     pub(super) pulls: PullFaults,
+    /// The ids of pods with user namespaces of their own.
+    pub(super) id_ranges: IdRanges,
 }
 
 impl Context {
@@ -32,6 +35,7 @@ impl Context {
             services: caches.of(),
             tasks: tasks.clone(),
             pulls: PullFaults::default(),
+            id_ranges: IdRanges::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod environment;
 pub(crate) mod eviction;
 mod faults;
 mod hooks;
+mod id_ranges;
 mod ips;
 mod logs;
 mod mirror_pod;
@@ -131,7 +132,13 @@ impl Kubelets {
         let events = node.runtime.events();
         let found =
             node.runtime.list().await.map_err(|error| StartError::Runtime { node: name.clone(), error })?;
+        if let Some(nodes) = node.config.pods_dir.ancestors().nth(2).filter(|_| !node.config.hollow) {
+            workers.context.id_ranges.learn(nodes);
+        }
         for sandbox in &found {
+            if let Some(range) = sandbox.spec.users {
+                workers.context.id_ranges.reserve(&sandbox.spec.pod_uid, range);
+            }
             // The address of an ended pod may belong to another pod by now.
             if sandbox.is_alive() {
                 node.ips.lock().reserve(sandbox.spec.ip, &sandbox.spec.pod_uid);
@@ -206,6 +213,7 @@ async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSp
         workers.context.clock.sleep(policy.delay(failures)).await;
     }
     node.ips.lock().release(spec.ip, &uid);
+    workers.context.id_ranges.release(&uid);
     volumes::remove_of(&node, &uid).await;
     if let Err(error) = volumes::release_disks(&workers.context, &node, &uid) {
         tracing::warn!(pod = uid, "cannot report the released disks yet: {error}");

@@ -161,10 +161,6 @@ mod tests {
                      an integer",
                 ],
             ),
-            (
-                json!({"runtimeClassName": "gvisor", "hostUsers": false}),
-                vec!["spec.hostUsers: ignored here: pods use the machine's users"],
-            ),
         ] {
             assert_eq!(warnings_of(&pod(&extra), None, false), expected, "{extra}");
         }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
-use rustix::thread::LinkNameSpaceType;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::Security;
 
@@ -22,6 +22,7 @@ use super::rootfs::{self, View, user_of_machine};
 use super::seccomp::Filter;
 use super::signals;
 use super::user::User;
+use super::user_namespace::PodUsers;
 use crate::Program;
 
 /// The source of the child's view of the files.
@@ -52,6 +53,8 @@ pub(super) struct Plan<'a> {
     pub(super) own_program: &'a OwnedFd,
     /// Host name and IPC namespaces of the pod.
     pub(super) join: &'a [(OwnedFd, LinkNameSpaceType)],
+    /// The pod's own user namespace.
+    pub(super) users: Option<PodUsers>,
     pub(super) files: Files,
     pub(super) stdio: Stdio,
     pub(super) user: Option<User>,
@@ -117,8 +120,8 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
         Files::Machine | Files::Own(_) => None,
     };
     let of_user = match &plan.files {
-        Files::Of(pid) => own_user_namespace(*pid).map_err(at("user namespace"))?,
-        Files::Machine | Files::Own(_) => None,
+        Files::Of(pid) if plan.users.is_none() => own_user_namespace(*pid).map_err(at("user namespace"))?,
+        Files::Of(_) | Files::Machine | Files::Own(_) => None,
     };
     for (namespace, kind) in plan.join {
         rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(*kind))
@@ -140,13 +143,18 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     // Best effort: a lower limit than the machine's default is no reason to fail.
     let _ = rustix::process::setrlimit(Resource::Nofile, plan.open_files_limit);
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    if let Some(users) = &plan.users {
+        enter_users(plan, users).map_err(at("user namespace"))?;
+    }
     // Try this as the current user first: the container's user may be allowed to be in the directory, but not to
     // traverse the path to it.
     let there = rustix::process::chdir(plan.working_dir).is_ok();
     let keep = capabilities::of(plan.security).map_err(at("capabilities"))?;
     capabilities::bound(keep).map_err(at("capabilities"))?;
     if let Some(user) = &plan.user {
-        give_streams(&plan.stdio, user.uid);
+        if plan.users.is_none() {
+            give_streams(&plan.stdio, user.uid);
+        }
         let retained = os::RetainedRights {
             low_ports: !plan.own_network,
             // An unprivileged program that may gain rights is filtered by a process that has some.
@@ -187,6 +195,22 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     }
     let search_path = plan.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
     Ok((program::find(name, search_path.unwrap_or_default(), plan.programs)?, working_dir))
+}
+
+/// Enters the pod's user namespace, with a mount namespace that it owns: no process of the pod can take away or uncover
+/// what was mounted before.
+fn enter_users(plan: &Plan<'_>, users: &PodUsers) -> std::io::Result<()> {
+    let uid = plan.user.as_ref().map_or(0, |user| user.uid);
+    let owner = users.ids.on_machine(uid).ok_or(std::io::ErrorKind::InvalidInput)?;
+    // Inside, this process has no rights over the streams.
+    give_streams(&plan.stdio, owner);
+    users.enter()?;
+    if matches!(plan.files, Files::Own(_)) {
+        os::unshare(UnshareFlags::NEWNS)?;
+    }
+    // Changing the user cleared the parent-death signal.
+    die_with_host(plan.host);
+    Ok(())
 }
 
 /// Gives the standard streams to the user, who can then open them by name, too: programs log to `/dev/stderr`. A failure

@@ -164,11 +164,12 @@ impl Host {
             && system.directories.iter().chain(&shown).any(|path| hidden.directory.starts_with(path))
         {
             let nothing = BindMount::new(hidden.nothing.clone(), hidden.directory.clone());
-            shows.push(BindMount { read_only: true, ..nothing });
+            shows.push(BindMount { read_only: true, of_system: true, ..nothing });
         }
         shows.extend(shown.into_iter().filter(|path| path.exists()).map(|path| BindMount {
             read_only: true,
             recursive: true,
+            of_system: true,
             ..BindMount::new(path.clone(), path)
         }));
         Ok(shows)

@@ -13,6 +13,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use super::cgroup::Cgroups;
 use super::os;
 use base::subordinate_ids::keeps_owners;
+use super::rootfs::user_namespaces_work;
 
 /// The isolation of containers.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub(super) struct Isolation {
     pub(super) namespaces: bool,
     /// This process may leave its namespaces and enter them again, because it is root and root owns them.
     pub(super) can_return: bool,
+    /// The reason why pods cannot have user namespaces of their own, if they cannot.
+    pub(super) pod_users: Result<(), String>,
     /// The isolation in the form of the Node's annotations.
     pub(super) facts: BTreeMap<String, String>,
 }
@@ -49,7 +52,28 @@ impl Isolation {
             ("podium.dev/files", if namespaces { "image" } else { "machine" }.to_owned()),
         ];
         let facts = facts.map(|(name, value)| (name.to_owned(), value)).into();
-        Self { namespaces, can_return, facts }
+        let pod_users = Err("containers have no namespaces on this node".to_owned());
+        let mut chosen = Self { namespaces, can_return, pod_users, facts };
+        chosen.record_pod_users();
+        chosen
+    }
+
+    /// Tries whether pods can have user namespaces of their own, with files in these directories.
+    pub(super) fn try_pod_users(&mut self, directories: &[&Path]) {
+        if self.namespaces {
+            let worked = user_namespaces_work(directories);
+            self.pod_users = worked.map_err(|reason| {
+                format!(
+                    "pods cannot have user namespaces of their own (hostUsers: false) on this node: {reason}"
+                )
+            });
+        }
+        self.record_pod_users();
+    }
+
+    fn record_pod_users(&mut self) {
+        let answer = if self.pod_users.is_ok() { "yes" } else { "no" };
+        self.facts.insert("podium.dev/pod-users".to_owned(), answer.to_owned());
     }
 }
 

@@ -27,7 +27,7 @@ use super::system_files::SystemFiles;
 use super::user::User;
 use super::{Host, capabilities, environment, os};
 use crate::protocol::Launch;
-use crate::{ContainerId, ContainerRecord, ProcessUser, ResourceLimits, RuntimeError, Security};
+use crate::{ContainerId, ContainerRecord, IdRange, ProcessUser, ResourceLimits, RuntimeError, Security};
 use base::layers::Layers;
 use base::optional_file::read_optional;
 use base::subordinate_ids::{RealUser, real_user};
@@ -80,6 +80,26 @@ fn own_groups() -> Vec<u32> {
             Vec::new()
         }
     }
+}
+
+/// Returns the user of a container in a pod with a user namespace of its own, which must have all of its ids.
+fn user_of_pod(user: Option<User>) -> Result<User, RuntimeError> {
+    let user = user.unwrap_or(User { uid: 0, gid: 0, groups: vec![0] });
+    let all = [user.uid, user.gid].into_iter().chain(user.groups.iter().copied());
+    match all.max().filter(|id| *id >= IdRange::COUNT) {
+        None => Ok(user),
+        Some(id) => Err(RuntimeError::StartFailed(format!(
+            "the pod's user namespace (hostUsers: false) has the ids 0 to {} and not {id}",
+            IdRange::COUNT - 1
+        ))),
+    }
+}
+
+fn machine_files_without_users(image: &str) -> RuntimeError {
+    RuntimeError::CreateFailed(format!(
+        "image {image:?} shows the machine's own files, whose owners do not exist in the pod's user namespace \
+         (hostUsers: false): leave hostUsers out, or use an image with files of its own"
+    ))
 }
 
 fn root_fs_unsupported(image: &str) -> RuntimeError {
@@ -161,9 +181,15 @@ impl Host {
                 && !launch.has_image_files()
                 && target.launch.system_root.is_some() == launch.system_root.is_some()
         });
+        let (mut account, seems) = resolve_user(&launch, system.as_deref())?;
+        if pod.users.borrow().is_some() {
+            if !launch.has_image_files() && system.is_none() {
+                return Err(machine_files_without_users(&launch.spec.image));
+            }
+            account.user = Some(user_of_pod(account.user)?);
+        }
         let id = self.new_id();
         let own = OwnDirectories::create(self, pod, &launch, &id, beside)?;
-        let (account, seems) = resolve_user(&launch, system.as_deref())?;
         let shown_user = shown_user(account.user.as_ref().or(seems.as_ref()), account.user.is_some());
         let files = ContainerFiles {
             dir: &own.dir,
@@ -284,6 +310,7 @@ impl Host {
             _ => None,
         };
         let security = &launch.spec.security;
+        let users = pod.users.borrow().clone();
         Ok(View {
             root: own.root.clone(),
             tmp: own.visible_tmp.clone().unwrap_or_default(),
@@ -295,9 +322,11 @@ impl Host {
             own_network: self.network.is_some(),
             // Kubernetes allows an unmasked /proc only for pods in a user namespace: root could change the machine
             // through it.
-            unmasked: security.privileged || (security.unmasked && !rustix::process::geteuid().is_root()),
+            unmasked: security.privileged || (security.unmasked && users.is_some()),
             terminals: pod.terminals(launch.host_view),
-            every_device: security.privileged,
+            // A device of the image that belongs to root of the pod must not open.
+            every_device: security.privileged && users.is_none(),
+            users,
             of_machine: launch.host_view,
             read_only: security.read_only_root,
             image,

@@ -51,6 +51,7 @@ mod system_files;
 mod terminals;
 mod unclaimed;
 mod user;
+mod user_namespace;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

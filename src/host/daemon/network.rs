@@ -48,9 +48,7 @@ impl Network {
         if pod.host.network {
             return Ok(None);
         }
-        let addresses: Vec<IpAddr> = [Some(pod.ip), pod.second_ip].into_iter().flatten().collect();
-        let spec = LeafSpec::new(link_of(pod.ip), addresses, self.mtu);
-        let leaf = self.trunk.leaf(&spec)?;
+        let leaf = self.trunk.leaf(&self.leaf_spec(pod))?;
         let settings: Vec<_> = sysctls::of_network(&pod.sysctls).collect();
         if !settings.is_empty() {
             enter_network(leaf.as_fd())?;
@@ -60,6 +58,17 @@ impl Network {
             set.map_err(|source| FabricError { step: "the pod's network".to_owned(), source })?;
         }
         Ok(Some(leaf))
+    }
+
+    /// Joins the network namespace of a pod with a user namespace of its own to the fabric. The settings of the pod are
+    /// left to its root.
+    pub(super) fn join_leaf(&self, pod: &SandboxSpec, namespace: &OwnedFd) -> Result<(), FabricError> {
+        self.trunk.join(&self.leaf_spec(pod), namespace.as_fd())
+    }
+
+    fn leaf_spec(&self, pod: &SandboxSpec) -> LeafSpec {
+        let addresses: Vec<IpAddr> = [Some(pod.ip), pod.second_ip].into_iter().flatten().collect();
+        LeafSpec::new(link_of(pod.ip), addresses, self.mtu)
     }
 }
 

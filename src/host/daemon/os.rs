@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::process::Pid;
-use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
+use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets, UnshareFlags};
 use tokio::io::unix::AsyncFd;
 
 use super::signals;
@@ -59,7 +59,33 @@ pub(super) fn lock_mount_read_only(path: &std::path::Path) -> io::Result<()> {
 
 fn lock_read_only(path: &std::path::Path, flags: libc::c_int) -> io::Result<()> {
     let path = CString::new(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()))?;
-    set_mount_attributes(libc::AT_FDCWD, &path, flags, READ_ONLY, 0)
+    set_mount_attributes(libc::AT_FDCWD, &path, flags, READ_ONLY, 0, None)
+}
+
+/// `MOUNT_ATTR_IDMAP`.
+const MAP_OWNERS: u64 = 0x10_0000;
+
+/// Makes a new mount, which is at no path yet, show its files with the owners that they have in a user namespace.
+pub(super) fn map_owners(mount: &impl AsFd, user_namespace: &impl AsFd, read_only: bool) -> io::Result<()> {
+    let set = MAP_OWNERS | if read_only { READ_ONLY } else { 0 };
+    let namespace = Some(user_namespace.as_fd());
+    set_mount_attributes(mount.as_fd().as_raw_fd(), c"", libc::AT_EMPTY_PATH, set, 0, namespace)
+}
+
+/// Makes this process's new files belong to this user and group, although it keeps its own user and all its rights.
+pub(super) fn create_files_as(id: u32) -> io::Result<()> {
+    let bits = rustix::thread::capabilities_secure_bits()?;
+    // Otherwise the kernel takes root's rights over files away.
+    rustix::thread::set_capabilities_secure_bits(bits | CapabilitiesSecureBits::NO_SETUID_FIXUP)?;
+    // SAFETY: plain calls on numbers; the process has one thread. They return the id before, and never an error.
+    let now = unsafe {
+        libc::setfsgid(id);
+        libc::setfsuid(id);
+        (libc::setfsgid(libc::gid_t::MAX), libc::setfsuid(libc::uid_t::MAX))
+    };
+    rustix::thread::set_capabilities_secure_bits(bits)?;
+    let is_set = (now.0.cast_unsigned(), now.1.cast_unsigned()) == (id, id);
+    if is_set { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 /// `MOUNT_ATTR_NODEV`.
@@ -67,12 +93,12 @@ const NO_DEVICES: u64 = 4;
 
 /// Forbids opening devices in all mounts that this process sees; `ENOSYS` before Linux 5.12.
 pub(super) fn forbid_devices_everywhere() -> io::Result<()> {
-    set_mount_attributes(libc::AT_FDCWD, c"/", libc::AT_RECURSIVE, NO_DEVICES, 0)
+    set_mount_attributes(libc::AT_FDCWD, c"/", libc::AT_RECURSIVE, NO_DEVICES, 0, None)
 }
 
 /// Allows opening devices in the mount with this descriptor at its root.
 pub(super) fn allow_devices(mount: &impl AsFd) -> io::Result<()> {
-    set_mount_attributes(mount.as_fd().as_raw_fd(), c"", libc::AT_EMPTY_PATH, 0, NO_DEVICES)
+    set_mount_attributes(mount.as_fd().as_raw_fd(), c"", libc::AT_EMPTY_PATH, 0, NO_DEVICES, None)
 }
 
 fn set_mount_attributes(
@@ -81,8 +107,10 @@ fn set_mount_attributes(
     flags: libc::c_int,
     set: u64,
     clear: u64,
+    user_namespace: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
-    let attributes = MountAttributes { set, clear, propagation: 0, user_namespace: 0 };
+    let user_namespace = user_namespace.map_or(0, |namespace| namespace.as_raw_fd().cast_unsigned().into());
+    let attributes = MountAttributes { set, clear, propagation: 0, user_namespace };
     // SAFETY: a path that ends with NUL and a structure of the given size, both live for the call.
     let result = unsafe {
         libc::syscall(

@@ -15,10 +15,12 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use super::container::Container;
 use super::init::{Init, open_namespace};
+use super::network::Network;
 use super::rootfs::remove_directory;
+use super::user_namespace::{NamespaceMaker, PodUsers};
 use super::{Host, memory_volumes, os, sysctls, terminals};
 use crate::journal::{self, Entry, JournaledPod};
-use crate::{SandboxRecord, SandboxSpec};
+use crate::{IdRange, SandboxRecord, SandboxSpec};
 
 /// One pod of the node.
 pub(super) struct Pod {
@@ -30,6 +32,8 @@ pub(super) struct Pod {
     pub(super) containers: RefCell<Vec<Rc<Container>>>,
     /// Host name, IPC and network namespaces; none without namespaces, or for a dead sandbox.
     pub(super) namespaces: RefCell<Vec<(OwnedFd, LinkNameSpaceType)>>,
+    /// Its user namespace, which owns these; none for a pod with the machine's users, or for a dead sandbox.
+    pub(super) users: RefCell<Option<PodUsers>>,
     /// The init process of a pod with a shared PID namespace.
     pub(super) init: RefCell<Option<Init>>,
 }
@@ -41,19 +45,30 @@ impl Pod {
     }
 
     pub(super) fn create(host: &Host, spec: SandboxSpec) -> io::Result<Self> {
+        if spec.users.is_some() {
+            host.isolation.pod_users.clone().map_err(io::Error::other)?;
+        }
         let private = host.private(&spec.pod_uid);
         write_files(&private, &spec)?;
         if host.isolation.namespaces {
             memory_volumes::mount_shared_memory(&private)?;
-            terminals::mount_own(&private)?;
+            terminals::mount_own(&private, spec.users)?;
             memory_volumes::mount_all(&private, &spec.memory_volumes)?;
         }
-        let mut namespaces =
-            if host.isolation.namespaces { Host::make_namespaces(&spec)? } else { Vec::new() };
-        if let Some(network) = &host.network {
-            let leaf = network.leaf_of(&spec).map_err(io::Error::other)?;
-            namespaces.extend(leaf.map(|leaf| (leaf, LinkNameSpaceType::Network)));
-        }
+        let mut users = None;
+        let namespaces = if let Some(ids) = spec.users {
+            let (made, of_pod) = namespaces_of_users(&spec, ids, host.network.as_ref())?;
+            users = Some(of_pod);
+            made
+        } else {
+            let mut namespaces =
+                if host.isolation.namespaces { Host::make_namespaces(&spec)? } else { Vec::new() };
+            if let Some(network) = &host.network {
+                let leaf = network.leaf_of(&spec).map_err(io::Error::other)?;
+                namespaces.extend(leaf.map(|leaf| (leaf, LinkNameSpaceType::Network)));
+            }
+            namespaces
+        };
         let init = if host.isolation.namespaces && spec.share_process_namespace && !spec.host.pid {
             Some(host.make_init()?)
         } else {
@@ -66,6 +81,7 @@ impl Pod {
             private,
             containers: RefCell::default(),
             namespaces: RefCell::new(namespaces),
+            users: RefCell::new(users),
             init: RefCell::new(init),
         })
     }
@@ -83,6 +99,7 @@ impl Pod {
             ready: Cell::new(false),
             private,
             namespaces: RefCell::default(),
+            users: RefCell::default(),
             init: RefCell::new(None),
         }
     }
@@ -143,6 +160,7 @@ impl Pod {
         }
         // An ended pod may stay for long, and would occupy descriptors of this process.
         self.namespaces.take();
+        self.users.take();
         host.cgroups.remove_pod(&self.spec.pod_uid);
         if ran {
             host.pod_changed(&self.spec.pod_uid);
@@ -164,6 +182,49 @@ fn write_files(private: &Path, spec: &SandboxSpec) -> io::Result<()> {
         fs::write(private.join("hostname"), format!("{}\n", spec.hostname))?;
     }
     Ok(())
+}
+
+/// Creates the namespaces of a pod with a user namespace of its own, which owns all of them.
+fn namespaces_of_users(
+    spec: &SandboxSpec,
+    ids: IdRange,
+    network: Option<&Network>,
+) -> io::Result<(Vec<(OwnedFd, LinkNameSpaceType)>, PodUsers)> {
+    let mut kinds = vec![
+        ("uts", LinkNameSpaceType::HostNameAndNISDomainName, UnshareFlags::NEWUTS),
+        ("ipc", LinkNameSpaceType::InterProcessCommunication, UnshareFlags::NEWIPC),
+    ];
+    if network.is_some() {
+        kinds.push(("net", LinkNameSpaceType::Network, UnshareFlags::NEWNET));
+    }
+    let flags = kinds.iter().fold(UnshareFlags::empty(), |all, (.., flag)| all | *flag);
+    let maker = NamespaceMaker::start(
+        ids,
+        || {
+            os::unshare(flags)?;
+            rustix::system::sethostname(spec.hostname.as_bytes())?;
+            sysctls::set(sysctls::of_ipc(&spec.sysctls))
+        },
+        // By root of the pod: the kernel reads ids in settings of a network as the writer's.
+        || {
+            if network.is_some() {
+                sysctls::set(sysctls::of_pod_network(&spec.sysctls).iter())
+            } else {
+                Ok(())
+            }
+        },
+    )?;
+    let users = maker.users();
+    let mut namespaces = Vec::new();
+    for (name, kind, _) in kinds {
+        namespaces.push((maker.namespace(name)?, kind));
+    }
+    let own = namespaces.iter().find(|(_, kind)| *kind == LinkNameSpaceType::Network);
+    if let (Some(network), Some((leaf, _))) = (network, own) {
+        network.join_leaf(spec, leaf).map_err(io::Error::other)?;
+    }
+    maker.finish()?;
+    Ok((namespaces, users))
 }
 
 impl Host {

@@ -66,6 +66,7 @@ impl Host {
             programs: spawn.programs,
             own_program: &self.own_program,
             join: &namespaces,
+            users: spawn.pod.users.borrow().clone(),
             files: spawn.files,
             stdio: spawn.stdio,
             user: spawn.user,

@@ -97,6 +97,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     if let Some(memory) = &memory {
         isolation::private_memory(memory).map_err(at("memory"))?;
     }
+    if let Some(memory) = &memory {
+        isolation.try_pod_users(&[&dir, memory]);
+    }
     let hidden = match (&memory, &arguments.hidden) {
         (Some(memory), Some(hidden)) => {
             Some(MaskedDirectory::new(hidden, memory).map_err(at("hidden directory"))?)

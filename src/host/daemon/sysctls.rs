@@ -12,6 +12,15 @@ pub(super) fn of_network(all: &[Setting]) -> impl Iterator<Item = &Setting> {
     all.iter().filter(|(name, _)| name.starts_with("net."))
 }
 
+/// Every group of a pod may ping, as every user may: in a user namespace its groups are these.
+const PING_GROUPS: (&str, &str) = ("net.ipv4.ping_group_range", "0 65535");
+
+/// The settings of the network namespace of a pod with a user namespace of its own.
+pub(super) fn of_pod_network(all: &[Setting]) -> Vec<Setting> {
+    let own = (PING_GROUPS.0.to_owned(), PING_GROUPS.1.to_owned());
+    std::iter::once(own).chain(of_network(all).cloned()).collect()
+}
+
 /// The settings of shared memory, semaphores and message queues.
 pub(super) fn of_ipc(all: &[Setting]) -> impl Iterator<Item = &Setting> {
     all.iter().filter(|(name, _)| !name.starts_with("net."))

@@ -10,23 +10,30 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::pty::OpenptFlags;
 
+use crate::IdRange;
+
 /// The directory of terminals, below the pod's private directory.
 const DEVPTS_DIR: &str = "pts";
-/// The mount options for root, like containerd's; in a user namespace there is no group of terminals.
-const OF_ROOT: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0620,gid=5";
-const OF_A_USER: &std::ffi::CStr = c"newinstance,ptmxmode=0666,mode=0620";
+/// The mount options, like containerd's but for the group.
+const OPTIONS: &str = "newinstance,ptmxmode=0666,mode=0620";
+/// The group of terminals, which this process's user namespace has only for root.
+const GROUP: u32 = 5;
 /// The flags for both ends of a terminal.
 const FLAGS: OpenptFlags = OpenptFlags::RDWR.union(OpenptFlags::NOCTTY).union(OpenptFlags::CLOEXEC);
 
 /// Creates the pod's terminals, unless they exist. If the kernel refuses, the pod uses the machine's.
-pub(super) fn mount_own(pod_private: &Path) -> io::Result<()> {
+pub(super) fn mount_own(pod_private: &Path, users: Option<IdRange>) -> io::Result<()> {
     if own(pod_private).is_some() {
         return Ok(());
     }
     let place = pod_private.join(DEVPTS_DIR);
     fs::create_dir_all(&place)?;
-    let options = if rustix::process::geteuid().is_root() { OF_ROOT } else { OF_A_USER };
-    if let Err(error) = mount("devpts", &place, "devpts", MountFlags::NOSUID | MountFlags::NOEXEC, options) {
+    let group = users.map_or(Some(GROUP), |ids| ids.on_machine(GROUP));
+    let group = group.filter(|_| rustix::process::geteuid().is_root());
+    let options = group.map_or(OPTIONS.to_owned(), |group| format!("{OPTIONS},gid={group}"));
+    let options = std::ffi::CString::new(options).map_err(io::Error::other)?;
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    if let Err(error) = mount("devpts", &place, "devpts", flags, options.as_c_str()) {
         eprintln!(
             "cannot mount devpts on {}: {error}; using the machine's terminals instead",
             place.display()

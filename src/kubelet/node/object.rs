@@ -222,6 +222,7 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
     let address = |type_: &str, address: String| NodeAddress { type_: type_.into(), address };
     let own = config.ips().all().map(|ip| address("InternalIP", ip.to_string()));
     let addresses = own.chain([address("Hostname", config.name.clone())]);
+    let pod_users = node.runtime.isolation().get("podium.dev/pod-users").is_some_and(|fact| fact == "yes");
     NodeStatus {
         addresses: Some(addresses.collect()),
         allocatable: Some(allocatable(node, old)),
@@ -234,7 +235,7 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
         conditions: Some(conditions(old, &node.eviction.conditions(), node.health.failure(), now)),
         images: images(node),
         node_info: Some(system_info(node.runtime.as_ref(), &config.name)),
-        runtime_handlers: Some(runtime_class::handlers()),
+        runtime_handlers: Some(runtime_class::handlers(pod_users)),
         volumes_in_use: node.disks.lock().names(),
         ..old.clone()
     }

@@ -147,6 +147,7 @@ impl PlanFixture {
                     resolv_conf: None,
                     hosts: None,
                     limits: crate::runtime::ResourceLimits::default(),
+                    users: None,
                 };
                 self.observed.sandbox =
                     Some(SandboxRecord { spec, created_at: now, ready: true, containers });

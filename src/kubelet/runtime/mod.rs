@@ -26,7 +26,7 @@ use base::session::{Session, SessionStreams};
 pub use host::seccomp::{Seccomp, SeccompProfile};
 pub use host::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostDiskFault, HostFaults,
-    HostShares, Memory, MemoryVolume, Mount, PodUid, ProcessUser, ResourceLimits, RuntimeError,
+    HostShares, IdRange, Memory, MemoryVolume, Mount, PodUid, ProcessUser, ResourceLimits, RuntimeError,
     SandboxRecord, SandboxSpec, Security, Usage, UsageByPod,
 };
 pub(crate) use images::Image;

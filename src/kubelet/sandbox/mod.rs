@@ -79,6 +79,7 @@ pub(super) fn spec(
         second_ip,
         sysctls: Vec::new(),
         limits: resize::limits_of_pod(pod),
+        users: None,
     };
     (sandbox, warnings)
 }

@@ -36,6 +36,7 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> ObservedPod {
         resolv_conf: None,
         hosts: None,
         limits: crate::runtime::ResourceLimits::default(),
+        users: None,
         host: crate::runtime::HostShares::default(),
     };
     let mut seen = ObservedPod {

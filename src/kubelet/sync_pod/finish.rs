@@ -17,8 +17,9 @@ impl SyncPod<'_> {
         let uid = self.pod.uid().to_string();
         let for_good = self.state.observed.stop.as_ref().is_some_and(|s| s.cause.removes_pod());
         if self.state.observed.shutdown && !for_good {
-            if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
-                tracing::warn!(pod = %self.pod.key(), "cannot remove the sandbox: {error}");
+            match self.node.runtime.remove_sandbox(&uid).await {
+                Ok(()) => self.workers.context.id_ranges.release(&uid),
+                Err(error) => tracing::warn!(pod = %self.pod.key(), "cannot remove the sandbox: {error}"),
             }
             return ActionResult::End(Outcome::Released);
         }
@@ -36,6 +37,7 @@ impl SyncPod<'_> {
         let waiting = self.node.admitted.lock().release(&uid);
         self.workers.resync(waiting);
         self.release_address();
+        self.workers.context.id_ranges.release(&uid);
         if is_static(&self.pod) {
             if !self.remove_mirror() {
                 return ActionResult::Failed("cannot remove the mirror pod".into());

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Node as NodeObject;
 use super::{ActionResult, SyncPod};
 use crate::admit::AdmitRejection;
 use crate::observed::{SetupState, StopCause};
+use crate::runtime::IdRange;
 use crate::{eviction, plan, runtime_class, sandbox, security, service_names, spec, sysctls, volumes};
 use base::clock::saturating_after;
 use object::Key;
@@ -137,9 +138,7 @@ impl SyncPod<'_> {
         let ips = self.state.observed.ips;
         let Some(ip) = ips.first else { return ActionResult::Replan };
         if let Err(why) = runtime_class::find_handler(&self.workers.context.api, spec::spec(&self.pod)) {
-            let message = format!("Failed to create pod sandbox: {why}");
-            self.event(EventType::Warning, "FailedCreatePodSandBox", message);
-            return ActionResult::Failed(why);
+            return self.sandbox_failed(why);
         }
         let isolation = self.node.runtime.isolation();
         let namespaces = volumes::has_namespaces(&isolation);
@@ -171,11 +170,25 @@ impl SyncPod<'_> {
         let services = service_names::lines_for(&self.workers.context, self.node, self.pod.namespace());
         let (mut spec, warnings) = sandbox::spec(&self.pod, (ip, ips.second), &self.node.config, &services);
         spec.sysctls = sysctls::applied(&self.pod, settings);
+        match self.users() {
+            Ok(users) => spec.users = users,
+            Err(why) => return self.sandbox_failed(why.to_owned()),
+        }
+        let users = spec.users;
         for warning in warnings {
             self.event(EventType::Warning, warning.reason, warning.message);
         }
         let result = self.node.runtime.run_sandbox(spec).await;
         match &result {
+            Ok(record) if record.spec.users != users => {
+                self.state.stale = true;
+                let uid = self.pod.uid().to_owned();
+                // It is stopped again at the next attempt if this fails.
+                let _ = self.node.runtime.stop_sandbox(&uid).await;
+                let why = "the node's host is of an earlier version, without user namespaces of pods \
+                    (hostUsers: false): drain and restart the node";
+                return self.sandbox_failed(why.to_owned());
+            }
             Ok(record) => self.state.observed.sandbox = Some(record.clone()),
             Err(error) => {
                 self.state.stale = true;
@@ -184,5 +197,21 @@ impl SyncPod<'_> {
             }
         }
         super::after(result.map(drop))
+    }
+
+    /// Reports the reason why the pod has no sandbox.
+    fn sandbox_failed(&self, why: String) -> ActionResult {
+        let message = format!("Failed to create pod sandbox: {why}");
+        self.event(EventType::Warning, "FailedCreatePodSandBox", message);
+        ActionResult::Failed(why)
+    }
+
+    /// Returns the ids of the pod's own user namespace, if it has one.
+    fn users(&self) -> Result<Option<IdRange>, &'static str> {
+        if spec::spec(&self.pod).host_users != Some(false) || self.node.config.hollow {
+            return Ok(None);
+        }
+        let range = self.workers.context.id_ranges.take(self.pod.uid());
+        range.map(Some).ok_or("could not find an empty slot to allocate a user namespace")
     }
 }

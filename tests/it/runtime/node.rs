@@ -176,6 +176,7 @@ pub(crate) fn sandbox(uid: &str) -> SandboxSpec {
         resolv_conf: None,
         hosts: None,
         limits: ResourceLimits::default(),
+        users: None,
     }
 }
 

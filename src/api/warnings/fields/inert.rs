@@ -27,7 +27,6 @@ const fn row(of: &'static str, field: &'static str, when: ValueCondition, text: 
 /// Each field of a built-in type that is accepted and has no effect, or not the one that Kubernetes gives it.
 pub const INERT: &[InertField] = &[
     row(POD, "evictionResponders", Set, "ignored here: evictions do not call responders"),
-    row(POD, "hostUsers", Is("false"), "ignored here: pods use the machine's users"),
     row(POD, "os", FieldIsNot("name", "linux"), "ignored here: pods run on this machine"),
     row(POD, "resourceClaims", Set, DEVICES),
     row(POD, "schedulingGroup", Set, "Podium does not support pod groups; the pods stay pending"),
@@ -37,12 +36,6 @@ pub const INERT: &[InertField] = &[
     row(POD_SECURITY, "seLinuxOptions", Set, MODULES),
     row(POD_SECURITY, "windowsOptions", Set, WINDOWS),
     row(SECURITY, "appArmorProfile", FieldIsNot("type", "Unconfined"), MODULES),
-    row(
-        SECURITY,
-        "procMount",
-        IsNot("Default"),
-        "ignored here if Podium runs as root: pods use the machine's users",
-    ),
     row(SECURITY, "seLinuxOptions", Set, MODULES),
     row(SECURITY, "windowsOptions", Set, WINDOWS),
     row("api.core.v1.Container", "volumeDevices", Set, BLOCK),

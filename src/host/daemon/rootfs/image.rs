@@ -20,6 +20,7 @@ use super::dev::build_dev;
 use super::devices::DeviceMounts;
 use super::kernel;
 use super::layers;
+use super::mapped::{Access, attach, mapped};
 use super::mount::{cover_with_memory, hold, link, lock_all_read_only, lock_read_only, show_entries};
 use super::view::{BindMount, ImageRoot, View};
 use crate::daemon::os;
@@ -38,7 +39,7 @@ pub(in crate::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), Str
         own.push(hold(&view.root.join("dev")).map_err(|error| at("root file system")(error.into()))?);
     }
     for show in &view.bind_mounts {
-        put(&root, show, &mut own).map_err(|error| show.failure(&error))?;
+        put(view, &root, show, &mut own).map_err(|error| show.failure(&error))?;
     }
     working_dir(view, &root, is_builtin, &mut own)
         .map_err(|error| format!("working directory {}: {}", view.working_dir.display(), os_text(&error)))?;
@@ -91,8 +92,8 @@ fn own_directories(view: &View) -> io::Result<DeviceMounts> {
 
 /// Mounts a source at a path inside, creating the path if it is missing. Adds mounts that the container may write to
 /// `own`.
-fn put(root: &RootDir, show: &BindMount, own: &mut Vec<OwnedFd>) -> io::Result<()> {
-    let source = show.hold()?;
+fn put(view: &View, root: &RootDir, show: &BindMount, own: &mut Vec<OwnedFd>) -> io::Result<()> {
+    let source = view.as_machine(|| show.hold())?;
     let is_directory = fs::metadata(link(&source))?.is_dir();
     let make = || -> io::Result<OwnedFd> {
         if is_directory { root.directory(&show.target) } else { root.file(&show.target) }
@@ -111,7 +112,12 @@ fn put(root: &RootDir, show: &BindMount, own: &mut Vec<OwnedFd>) -> io::Result<(
         own.push(top);
         make()
     })?;
-    mount_bind_recursive(link(&source), link(&place))?;
+    let of_pod = view.users.as_ref().map(|users| mapped(&source, users, Access::Write));
+    match of_pod {
+        Some(Err(error)) if !show.of_system => return Err(error),
+        Some(Ok(tree)) => attach(&tree, &place)?,
+        Some(Err(_)) | None => mount_bind_recursive(link(&source), link(&place))?,
+    }
     // The path now leads to the mount; before, it led to the directory below it.
     let top = make()?;
     show.lock(&link(&top))
@@ -124,8 +130,8 @@ fn working_dir(view: &View, root: &RootDir, is_builtin: bool, own: &mut Vec<Owne
     let is_missing = || root.open(path, OFlags::PATH).is_err_and(|error| error == Errno::NOENT);
     if is_builtin && !view.read_only && is_missing() {
         let source = view.dir.join("working-dir");
-        fs::create_dir_all(&source)?;
-        return put(root, &BindMount::new(source, path.clone()), own);
+        view.as_machine(|| fs::create_dir_all(&source))?;
+        return put(view, root, &BindMount::new(source, path.clone()), own);
     }
     root.directory(path).map(drop)
 }

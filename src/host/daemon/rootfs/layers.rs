@@ -18,15 +18,18 @@ use rustix::mount::{
     mount_change, move_mount,
 };
 
+use super::mapped::{self, Access};
 use super::mount::{hold, link, lock_all_read_only, make_directory};
 use super::view::{BindMount, ImageRoot, UPPER, View};
+use crate::daemon::os;
+use crate::daemon::user_namespace::PodUsers;
 use base::layers::Layers;
 use base::root_dir::RootDir;
 use base::subordinate_ids::is_machine_root;
 
 /// The extended attributes that mark what an overlay's layer hides.
 #[derive(Clone, Copy, Debug)]
-enum Marks {
+pub(super) enum Marks {
     /// Those that need no rights (`userxattr`): a layer that one user has unpacked means the same to every other.
     OfUsers,
     /// Those of root. A file system in memory has no others before Linux 6.6.
@@ -36,11 +39,17 @@ enum Marks {
 /// Mounts the image's files at the container's root, writable for it alone. Returns the mounts that it may write.
 pub(super) fn build(view: &View, image: &ImageRoot) -> io::Result<Vec<OwnedFd>> {
     fs::create_dir_all(&view.layers)?;
+    if let Some(users) = &view.users {
+        show_as_pods(view, image, users)?;
+    }
     if !image.machine.is_empty() && image.beside.is_none() {
         make_mount_points(view, image)?;
     }
     let lowers = image.layers.directories().to_vec();
     if !mount_over(lowers, &hold(&view.root)?, view, image, UPPER)? {
+        if view.users.is_some() {
+            return Err(io::Error::other("the kernel mounts no overlay of layers with a pod's owners"));
+        }
         // The kernel allows no overlay here, or not on this file system. A full copy is slower and takes space, but is
         // as private.
         image.layers.copy(&view.root)?;
@@ -64,6 +73,16 @@ pub(super) fn build(view: &View, image: &ImageRoot) -> io::Result<Vec<OwnedFd>> 
         }
     }
     Ok(own)
+}
+
+/// Makes this process see all layers with the owners of the pod, and create files as its root.
+fn show_as_pods(view: &View, image: &ImageRoot, users: &PodUsers) -> io::Result<()> {
+    let beside = image.beside.iter();
+    for lower in image.layers.directories().iter().chain(beside).chain(&image.machine) {
+        mapped::cover(lower, users, Access::Read)?;
+    }
+    mapped::cover(&view.layers, users, Access::Write)?;
+    os::create_files_as(users.ids.first)
 }
 
 /// The layer's directory for one of the machine's directories.
@@ -96,9 +115,18 @@ fn mount_over(
     let of_root = !image.machine.is_empty() && is_machine_root();
     let marks = if of_root { Marks::OfRoot } else { Marks::OfUsers };
     let (upper, work) = (hold(&upper)?, hold(&work)?);
-    let mounted = one_by_one(&layers, &upper, &work, place, marks)
-        .or_else(|_| at_once(&layers, &upper, &work, place, marks));
-    Ok(mounted.is_ok())
+    Ok(mount_layers(&layers, &upper, &work, place, marks).is_ok())
+}
+
+/// Mounts layers beneath a writable one.
+pub(super) fn mount_layers(
+    layers: &Layers,
+    upper: &OwnedFd,
+    work: &OwnedFd,
+    place: &OwnedFd,
+    marks: Marks,
+) -> io::Result<()> {
+    one_by_one(layers, upper, work, place, marks).or_else(|_| at_once(layers, upper, work, place, marks))
 }
 
 /// Mounts layers with one option for each, since Linux 6.5.

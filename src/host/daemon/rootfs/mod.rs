@@ -10,6 +10,8 @@ mod image;
 mod kernel;
 mod layers;
 mod layout;
+mod mapped;
+mod mapped_probe;
 mod masked;
 mod mount;
 mod overlay;
@@ -31,6 +33,7 @@ use super::os;
 use super::program::os_text;
 use base::subordinate_ids::is_machine_root;
 pub(super) use image::appear_as;
+pub(super) use mapped_probe::works as user_namespaces_work;
 pub(super) use masked::MaskedDirectory;
 use mount::{
     cover_with_memory, hold, link, lock_all_read_only, lock_read_only, make_directory, show_entries,

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use super::devices::DeviceMounts;
 use super::masked::MaskedDirectory;
 use super::mount::{hold, lock_all_read_only, lock_read_only};
+use crate::daemon::os;
 use crate::daemon::program::os_text;
 use crate::daemon::user::User;
+use crate::daemon::user_namespace::PodUsers;
 use base::layers::Layers;
 use base::root_dir::RootDir;
 use base::subordinate_ids::real_user;
@@ -64,12 +66,15 @@ pub(in crate::daemon) struct BindMount {
     pub(in crate::daemon) read_only: bool,
     /// True if mounts in it must be read-only, too.
     pub(in crate::daemon) recursive: bool,
+    /// It is part of the machine's system: a pod with its own users sees it with the machine's owners if its file system
+    /// knows no others.
+    pub(in crate::daemon) of_system: bool,
 }
 
 impl BindMount {
     /// A writable directory or file.
     pub(in crate::daemon) fn new(source: PathBuf, target: PathBuf) -> Self {
-        Self { source, sub_path: None, target, read_only: false, recursive: false }
+        Self { source, sub_path: None, target, read_only: false, recursive: false, of_system: false }
     }
 
     /// The path of the source.
@@ -138,6 +143,8 @@ pub(in crate::daemon) struct View {
     pub(in crate::daemon) of_machine: bool,
     /// Only the mounts in `bind_mounts` are writable.
     pub(in crate::daemon) read_only: bool,
+    /// The pod's users, if they are not the machine's: every file has the owner that it has for them.
+    pub(in crate::daemon) users: Option<PodUsers>,
     /// An image's files are the root, instead of all files of the machine.
     pub(in crate::daemon) image: Option<ImageRoot>,
     /// A layer takes the writes to the machine's files.
@@ -151,5 +158,14 @@ impl View {
             Some(image) => image.apparent_user.clone(),
             None => user_of_machine(),
         }
+    }
+
+    /// Does this with new files that belong to the machine's root, and not to the pod's.
+    pub(super) fn as_machine<T>(&self, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let Some(users) = &self.users else { return act() };
+        os::create_files_as(0)?;
+        let done = act();
+        os::create_files_as(users.ids.first)?;
+        done
     }
 }

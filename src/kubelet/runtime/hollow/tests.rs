@@ -34,6 +34,7 @@ fn sandbox(uid: &str) -> SandboxSpec {
         resolv_conf: None,
         hosts: None,
         limits: crate::runtime::ResourceLimits::default(),
+        users: None,
     }
 }
 
