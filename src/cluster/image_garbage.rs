@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use base::clock::Clock;
 use base::task::{Tasks, blocking};
+use host::ImageUsers;
+use images::ImageStore;
 use images::garbage::{self, Collection, DiskSpace, GarbageConfig};
 use images::store::RemoveError;
-use images::{ImageStore, StoredImage};
 use object::config::Seconds;
 
 /// The interval of collections: a kubelet's `ImageGCPeriod`.
@@ -86,8 +87,8 @@ impl Collector {
             space_of(&self.nodes_dir).and_then(|space| garbage::excess(space, self.config.thresholds()));
         let Some(needed) = needed else { return Ok(Collection::default()) };
         let collected =
-            garbage::collect(&self.store, needed, self.clock.now(), self.config.minimum_age.0, |image| {
-                self.is_used(image)
+            garbage::collect(&self.store, needed, self.clock.now(), self.config.minimum_age.0, || {
+                ImageUsers::read(&self.nodes_dir)
             })?;
         if collected.freed < needed {
             tracing::warn!(
@@ -97,10 +98,6 @@ impl Collector {
             );
         }
         Ok(collected)
-    }
-
-    fn is_used(&self, image: &StoredImage) -> bool {
-        !host::containers_of_image(&self.nodes_dir, &image.id).is_empty()
     }
 }
 

@@ -35,13 +35,13 @@ mod spec;
 pub use daemon::{accounts_of_system, bound_as_containers, namespaces_work, node_host_main};
 pub use descendants::Descendants;
 pub use faults::{HostDiskFault, HostFaults};
-pub use image_users::containers_of_image;
+pub use image_users::{ImageUsers, containers_of_image};
 pub use memory::Memory;
 pub use record::after_all;
 pub use record::{
     ContainerExit, ContainerRecord, ExecOutput, ProcessUser, RuntimeError, SandboxRecord, Usage, UsageByPod,
 };
 pub use spec::{
-    ContainerId, ContainerSpec, DEFAULT_PATH, HostShares, MemoryVolume, Mount, PodUid, Program,
+    ContainerId, ContainerSpec, DEFAULT_PATH, HostShares, ImageFiles, MemoryVolume, Mount, PodUid, Program,
     ResourceLimits, SandboxSpec, Security,
 };

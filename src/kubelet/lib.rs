@@ -14,6 +14,7 @@ mod hooks;
 mod ips;
 mod logs;
 mod mirror_pod;
+pub(crate) mod needed_images;
 #[cfg(test)]
 #[path = "../../tests/it/needs.rs"]
 #[expect(dead_code, reason = "the library's tests need less of the machine than the others")]

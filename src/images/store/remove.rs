@@ -122,8 +122,10 @@ impl ImageStore {
         uses
     }
 
-    /// Records that an image is used now.
-    pub fn touch(&self, image: &StoredImage) -> io::Result<()> {
+    /// Records that the image of this identity is used now, if it is in the store.
+    pub fn touch(&self, id: &str) -> io::Result<()> {
+        let index = self.index();
+        let Some(image) = index.images.get(id) else { return Ok(()) };
         let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
         let times = rustix::fs::Timestamps { last_access: now, last_modification: now };
         let path = self.record_path(image);

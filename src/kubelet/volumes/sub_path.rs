@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::join_inside;
+use base::layers::Layers;
 use base::root_dir::RootDir;
 
 /// Returns the path of `sub` inside the volume at `root`, without links. Missing directories get the mode of the
@@ -28,6 +29,21 @@ pub(super) fn prepare(root: &Path, sub: &str) -> Result<PathBuf, String> {
     let inside: PathBuf = real.components().chain(missing).collect();
     RootDir::new(&root).and_then(|volume| volume.any(&inside)).map_err(failure)?;
     Ok(inside)
+}
+
+/// Returns the path of a directory of an image's merged files, without links: they lead to places inside. As in
+/// containerd, nothing but a directory can be shown.
+pub(super) fn find_in_image(layers: &[PathBuf], path: &Path) -> Result<PathBuf, String> {
+    let layers = Layers::new(layers.to_vec());
+    let mut position = layers.root();
+    match layers.go(&mut position, path, |_, _| Ok(None)) {
+        Ok(true) => Ok(position.last().path.clone()),
+        Ok(false) => Err("no such file or directory".to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            Err("only a directory can be a subpath of an image".to_owned())
+        }
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ fn a_flattened_image_of_an_earlier_version_works_img_3() {
     assert_eq!((found.id.as_str(), found.size_bytes, found.run.cmd.len()), (id.as_str(), 7, 1));
     assert!(scene.find(&format!("old@{manifest}")).is_some() && scene.find(&format!("old@{id}")).is_some());
     assert_eq!(scene.store.layer_roots(&found), [image.join("rootfs")]);
-    scene.store.touch(&found).unwrap();
+    scene.store.touch(&found.id).unwrap();
     let used = scene.store.usage();
     assert_eq!((used.len(), used[0].own_bytes), (1, 7));
 
@@ -212,7 +212,7 @@ fn unused_images_come_first_img_3() {
         age(name, days);
     }
     assert_eq!(order(), ["b:1", "c:1", "a:1"]);
-    scene.store.touch(&scene.find("b:1").unwrap()).unwrap();
+    scene.store.touch(&scene.find("b:1").unwrap().id).unwrap();
     assert_eq!(order(), ["c:1", "a:1", "b:1"]);
     let used = &scene.store.usage()[0];
     assert_eq!((used.image.size_bytes, used.own_bytes), (8, 3), "the lower layer is not its own");
