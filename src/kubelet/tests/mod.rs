@@ -5,6 +5,7 @@ mod durability;
 mod early_deletes;
 mod environments;
 mod image_pulls;
+mod image_volumes;
 mod mounts;
 mod registrations;
 mod registry_pulls;

@@ -113,4 +113,34 @@ mod tests {
             assert_eq!(there.mode() & 0o777, 0o700, "an existing directory keeps its mode");
         }
     }
+
+    /// IMG-11: a part of an image volume is a directory that exists, also through links, which never lead outside.
+    #[test]
+    fn parts_of_images_are_directories_inside_img_11() {
+        let around = tempfile::tempdir().unwrap();
+        let [upper, lower] = ["upper", "lower"].map(|name| around.path().join(name));
+        for directory in [upper.join("upper"), lower.join("lower/deep"), around.path().join("outside")] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        fs::write(lower.join("file"), "").unwrap();
+        symlink("/lower", upper.join("link")).unwrap();
+        symlink("../../outside", upper.join("out")).unwrap();
+        symlink("loop", upper.join("loop")).unwrap();
+        let layers = [upper, lower];
+        let missing = Err("no such file or directory".to_owned());
+        let no_directory = Err("only a directory can be a subpath of an image".to_owned());
+        for (path, found) in [
+            ("upper", Ok("upper".into())),
+            ("link/deep", Ok("lower/deep".into())),
+            ("", Ok(PathBuf::new())),
+            ("none", missing.clone()),
+            ("lower/none/deep", missing.clone()),
+            ("out", missing),
+            ("file", no_directory.clone()),
+            ("file/below", no_directory),
+        ] {
+            assert_eq!(find_in_image(&layers, Path::new(path)), found, "{path}");
+        }
+        assert!(find_in_image(&layers, Path::new("loop")).is_err());
+    }
 }
