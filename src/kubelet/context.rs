@@ -1,5 +1,9 @@
 //! The dependencies of every part of a kubelet: the API, the clock, and caches of the objects that pods refer to.
 
+use std::sync::OnceLock;
+
+use futures::future::BoxFuture;
+
 use super::faults::PullFaults;
 use api::Api;
 use base::clock::Clock;
@@ -19,7 +23,12 @@ pub(super) struct Context {
     pub(super) tasks: Tasks,
     /// Injected faults of image pulls.
     pub(super) pulls: PullFaults,
+    /// Removes the images that no container uses.
+    pub(super) remove_unused_images: OnceLock<RemoveUnusedImages>,
 }
+
+/// Removes the images of this machine that no container uses, as far as they may be removed.
+pub type RemoveUnusedImages = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl Context {
     pub(super) fn new(api: &Api, caches: &Caches, tasks: &Tasks) -> Self {
@@ -32,6 +41,7 @@ impl Context {
             services: caches.of(),
             tasks: tasks.clone(),
             pulls: PullFaults::default(),
+            remove_unused_images: OnceLock::new(),
         }
     }
 }

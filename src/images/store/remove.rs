@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::digest::ChainId;
 use super::record::{LayerRecord, sync_directory};
@@ -99,6 +100,32 @@ impl ImageStore {
         Ok(removed.into_iter().cloned().collect())
     }
 
+    /// Removes the layers that no image and no writer has, and that were added at least this long ago: those of pulls
+    /// that failed and were given up. Returns their number.
+    pub fn remove_unused_layers(&self, now: Timestamp, minimum_age: Duration) -> Result<usize, RemoveError> {
+        self.remove_remains().map_err(self.removal_failed())?;
+        let lock = self.lock().map_err(self.removal_failed())?;
+        let mut layers = self.unused_layers(&lock).map_err(self.removal_failed())?;
+        layers.retain(|layer| {
+            let added = LayerRecord::added_at(layer).and_then(|time| Timestamp::try_from(time).ok());
+            added.is_none_or(|added| {
+                now.duration_since(added)
+                    >= SignedDuration::try_from(minimum_age).unwrap_or(SignedDuration::MAX)
+            })
+        });
+        let mut trash = None;
+        if !layers.is_empty() {
+            trash = self.work_dir_under(&lock).ok();
+        }
+        for layer in &layers {
+            discard(layer, trash.as_ref()).map_err(self.removal_failed())?;
+        }
+        // The files are removed without the lock: it may take long.
+        drop(lock);
+        drop(trash);
+        Ok(layers.len())
+    }
+
     /// Every image with its last use, the one that was not used for the longest time first.
     pub fn usage(&self) -> Vec<ImageUse> {
         let index = self.index();
@@ -153,22 +180,8 @@ impl ImageStore {
         for image in images.iter().filter(|image| image.layers.is_empty()) {
             discard(&self.flat_directory(&image.id), trash.as_ref())?;
         }
-        let records = self.read_records();
-        if records.unreadable > 0 {
-            // An unreadable record may be of any layer.
-            let (count, store) = (records.unreadable, self.directory.display());
-            tracing::warn!("{count} records of images in {store} are unreadable: no layer is removed");
-        } else {
-            let mut needed: HashSet<String> = self.retained_layers(lock)?.into_iter().collect();
-            for image in records.images {
-                needed.extend(image.layers.iter().map(|layer| layer.directory_name().to_owned()));
-            }
-            for layer in entries(&self.directory.join("layers"))? {
-                let name = layer.file_name().unwrap_or_default().to_string_lossy();
-                if !needed.contains(&*name) {
-                    discard(&layer, trash.as_ref())?;
-                }
-            }
+        for layer in self.unused_layers(lock)? {
+            discard(&layer, trash.as_ref())?;
         }
         // Written for every removed image, even one without names: readers look for changes there.
         let changed = !images.is_empty() || *names != self.index().names;
@@ -177,6 +190,24 @@ impl ImageStore {
             self.write_names(names)?;
         }
         Ok(trash)
+    }
+
+    /// The directories of the layers that no image and no writer has.
+    fn unused_layers(&self, lock: &File) -> io::Result<Vec<PathBuf>> {
+        let records = self.read_records();
+        if records.unreadable > 0 {
+            // An unreadable record may be of any layer.
+            let (count, store) = (records.unreadable, self.directory.display());
+            tracing::warn!("{count} records of images in {store} are unreadable: no layer is removed");
+            return Ok(Vec::new());
+        }
+        let mut needed: HashSet<String> = self.retained_layers(lock)?.into_iter().collect();
+        for image in records.images {
+            needed.extend(image.layers.iter().map(|layer| layer.directory_name().to_owned()));
+        }
+        let mut layers = entries(&self.directory.join("layers"))?;
+        layers.retain(|layer| !needed.contains(&*layer.file_name().unwrap_or_default().to_string_lossy()));
+        Ok(layers)
     }
 
     fn removal_failed(&self) -> impl Fn(io::Error) -> RemoveError {

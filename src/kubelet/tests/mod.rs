@@ -1,6 +1,7 @@
 //! Scenarios: pods on a node without processes, under virtual time, through the real API.
 
 mod addresses;
+mod disk_pressure;
 mod durability;
 mod early_deletes;
 mod environments;

@@ -192,6 +192,26 @@ fn a_flattened_image_of_an_earlier_version_works_img_3() {
     assert!(!image.exists() && scene.store_entries().len() == 1);
 }
 
+/// Whole layers of a pull that failed stay for a while, for its next attempt.
+#[test]
+fn layers_of_failed_pulls_go_after_a_while_img_10() {
+    let scene = StoreFixture::new();
+    scene.load(&docker(&["a:1"], &layers(), &run_config())).unwrap();
+    let of_images = scene.listed("layers");
+    let mut writer = scene.store.writer(&Limits::default()).unwrap();
+    let orphan = tar_of(&[("orphan", Plain("123", 0o644))]);
+    let packed = PackedLayer { name: "orphan", diff_id: &Digest::of(&orphan), digest: None };
+    writer.add_layer(packed, orphan.as_slice()).unwrap();
+    let hour = Duration::from_hours(1);
+    let later = Timestamp::now() + Duration::from_hours(2);
+    assert_eq!(scene.store.remove_unused_layers(later, hour).unwrap(), 0, "the writer lives");
+    drop(writer);
+    assert_eq!(scene.store.remove_unused_layers(Timestamp::now(), hour).unwrap(), 0, "it is young");
+    assert_eq!(scene.store.remove_unused_layers(later, hour).unwrap(), 1);
+    assert_eq!(scene.listed("layers"), of_images);
+    assert_eq!(scene.store.remove_unused_layers(later, hour).unwrap(), 0);
+}
+
 /// Garbage collection sees the image first that was not used for the longest time.
 #[test]
 fn unused_images_come_first_img_3() {
