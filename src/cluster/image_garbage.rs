@@ -1,5 +1,5 @@
-//! Collects unused pulled images while the cluster runs (IMG-10): every five minutes, as a kubelet does. All nodes share
-//! one disk and one store, so that there is one collection.
+//! Collects unused pulled images while the cluster runs (IMG-10): every five minutes, as a kubelet does, and when a node
+//! is under disk pressure. All nodes share one disk and one store, so that there is one collection.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,13 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use base::clock::Clock;
 use base::task::{Tasks, blocking};
+use host::ImageUsers;
+use images::ImageStore;
 use images::garbage::{self, Collection, DiskSpace, GarbageConfig};
 use images::store::RemoveError;
-use images::{ImageStore, StoredImage};
 use object::config::Seconds;
 
 /// The interval of collections: a kubelet's `ImageGCPeriod`.
 const INTERVAL: Duration = Duration::from_mins(5);
+
+/// The time for which whole layers of a failed pull stay for its next attempt.
+const UNUSED_LAYER_AGE: Duration = Duration::from_hours(1);
 
 /// The removal of pulled images that no container uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,29 +70,47 @@ impl Collector {
     async fn run(self) {
         loop {
             self.clock.sleep(INTERVAL).await;
-            let collector = self.clone();
-            match blocking(move || collector.collect_if_due()).await {
-                Ok(Ok(Collection { removed, freed })) if !removed.is_empty() => {
-                    tracing::info!(
-                        "removed {} unused images ({freed} bytes): {}",
-                        removed.len(),
-                        removed.join(", ")
-                    );
-                }
-                Ok(Ok(_)) | Err(_) => {}
-                Ok(Err(error)) => tracing::warn!("cannot remove unused images: {error}"),
-            }
+            self.clone().report(Self::collect_if_due).await;
         }
+    }
+
+    /// Removes every unused image that is old enough: a node is under disk pressure.
+    pub(super) async fn remove_all_unused(self) {
+        self.report(|collector| collector.collect(u64::MAX)).await;
+    }
+
+    /// Executes a collection and logs its result.
+    async fn report(self, collect: impl FnOnce(&Self) -> Result<Collection, RemoveError> + Send + 'static) {
+        match blocking(move || collect(&self)).await {
+            Ok(Ok(Collection { removed, freed })) if !removed.is_empty() => {
+                tracing::info!(
+                    "removed {} unused images ({freed} bytes): {}",
+                    removed.len(),
+                    removed.join(", ")
+                );
+            }
+            Ok(Ok(_)) | Err(_) => {}
+            Ok(Err(error)) => tracing::warn!("cannot remove unused images: {error}"),
+        }
+    }
+
+    fn collect(&self, needed: u64) -> Result<Collection, RemoveError> {
+        garbage::collect(&self.store, needed, self.clock.now(), self.config.minimum_age.0, || {
+            ImageUsers::read(&self.nodes_dir)
+        })
     }
 
     fn collect_if_due(&self) -> Result<Collection, RemoveError> {
         let needed =
             space_of(&self.nodes_dir).and_then(|space| garbage::excess(space, self.config.thresholds()));
-        let Some(needed) = needed else { return Ok(Collection::default()) };
-        let collected =
-            garbage::collect(&self.store, needed, self.clock.now(), self.config.minimum_age.0, |image| {
-                self.is_used(image)
-            })?;
+        let Some(needed) = needed else {
+            let count = self.store.remove_unused_layers(self.clock.now(), UNUSED_LAYER_AGE)?;
+            if count > 0 {
+                tracing::info!("removed {count} layers of pulls that have failed");
+            }
+            return Ok(Collection::default());
+        };
+        let collected = self.collect(needed)?;
         if collected.freed < needed {
             tracing::warn!(
                 "image garbage collection: {needed} bytes of the disk should become free, but unused images had only \
@@ -97,10 +119,6 @@ impl Collector {
             );
         }
         Ok(collected)
-    }
-
-    fn is_used(&self, image: &StoredImage) -> bool {
-        !host::containers_of_image(&self.nodes_dir, &image.id).is_empty()
     }
 }
 

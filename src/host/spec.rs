@@ -121,11 +121,23 @@ pub struct Security {
     pub seccomp: Seccomp,
 }
 
-/// A directory or file of the node shown to a container.
+/// The files of an image of the store, shown to a container as a volume.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ImageFiles {
+    /// The image's identity, `sha256:HEX`.
+    pub image_id: String,
+    /// The directories of its layers, the topmost one first; at least one.
+    pub layers: Vec<PathBuf>,
+}
+
+/// A directory or file of the node, or an image's files, shown to a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Mount {
-    /// The path on the machine.
+    /// The path on the machine; empty if the mount shows an image's files.
     pub host_path: PathBuf,
+    /// The image whose files the mount shows.
+    #[serde(default)]
+    pub image: Option<ImageFiles>,
     /// The part of the volume to show; the host looks it up inside the volume, and no link leads out of it.
     #[serde(default)]
     pub sub_path: Option<PathBuf>,

@@ -2,8 +2,10 @@
 //!
 //! Images that a user loaded are never collected: they could not be pulled again.
 
+use std::cell::OnceCell;
 use std::time::Duration;
 
+use host::ImageUsers;
 use jiff::Timestamp;
 
 use crate::store::{ImageStore, ImageUse, Provenance, RemoveError, StoredImage};
@@ -78,21 +80,25 @@ pub struct Collection {
     pub freed: u64,
 }
 
-/// Removes unused pulled images until this many bytes are free, and layers that no image has.
+/// Removes unused pulled images until this many bytes are free, and layers that no image has. `users` reads who uses
+/// images: once, when the store is locked for the removal, so that a container that starts meanwhile counts.
 pub fn collect(
     store: &ImageStore,
     needed: u64,
     now: Timestamp,
     minimum_age: Duration,
-    is_used: impl Fn(&StoredImage) -> bool,
+    users: impl Fn() -> ImageUsers,
 ) -> Result<Collection, RemoveError> {
     let uses = store.usage();
-    let chosen = victims(&uses, needed, now, minimum_age, &is_used);
-    let is_chosen = |image: &StoredImage| chosen.iter().any(|victim| victim.image.id == image.id);
-    // A container may have started from it meanwhile.
-    let removed = store.prune(|image| is_chosen(image) && !is_used(image))?;
-    let gone: Vec<&&ImageUse> =
-        chosen.iter().filter(|victim| removed.iter().any(|image| image.id == victim.image.id)).collect();
+    let chosen = OnceCell::new();
+    let choose = || {
+        let users = users();
+        victims(&uses, needed, now, minimum_age, |image| users.uses(&image.id))
+    };
+    let removed =
+        store.prune(|image| chosen.get_or_init(choose).iter().any(|victim| victim.image.id == image.id))?;
+    let is_removed = |victim: &&&ImageUse| removed.iter().any(|image| image.id == victim.image.id);
+    let gone: Vec<&&ImageUse> = chosen.get().into_iter().flatten().filter(is_removed).collect();
     let name = |victim: &&&ImageUse| victim.names.first().unwrap_or(&victim.image.id).clone();
     Ok(Collection {
         removed: gone.iter().map(name).collect(),

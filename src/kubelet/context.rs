@@ -1,5 +1,9 @@
 //! The dependencies of every part of a kubelet: the API, the clock, and caches of the objects that pods refer to.
 
+use std::sync::OnceLock;
+
+use futures::future::BoxFuture;
+
 use super::faults::PullFaults;
 use super::id_ranges::IdRanges;
 use api::Api;
@@ -22,7 +26,12 @@ pub(super) struct Context {
     pub(super) pulls: PullFaults,
     /// The ids of pods with user namespaces of their own.
     pub(super) id_ranges: IdRanges,
+    /// Removes the images that no container uses.
+    pub(super) remove_unused_images: OnceLock<RemoveUnusedImages>,
 }
+
+/// Removes the images of this machine that no container uses, as far as they may be removed.
+pub type RemoveUnusedImages = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl Context {
     pub(super) fn new(api: &Api, caches: &Caches, tasks: &Tasks) -> Self {
@@ -36,6 +45,7 @@ impl Context {
             tasks: tasks.clone(),
             pulls: PullFaults::default(),
             id_ranges: IdRanges::default(),
+            remove_unused_images: OnceLock::new(),
         }
     }
 }

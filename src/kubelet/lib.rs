@@ -15,6 +15,7 @@ mod id_ranges;
 mod ips;
 mod logs;
 mod mirror_pod;
+pub(crate) mod needed_images;
 #[cfg(test)]
 #[path = "../../tests/it/needs.rs"]
 #[expect(dead_code, reason = "the library's tests need less of the machine than the others")]
@@ -60,6 +61,7 @@ use api::{Api, ApiError};
 use base::backoff::BackoffPolicy;
 use base::task::Tasks;
 use context::Context;
+pub use context::RemoveUnusedImages;
 pub use faults::{NodeDiskFault, PullFault};
 pub use ips::NodeIpv6;
 use node::{Node, ShutdownMode};
@@ -107,6 +109,11 @@ impl Kubelets {
         let guarded = workers.clone();
         tasks.spawn_restarting("eviction", move || eviction::watch(guarded.clone()));
         Self { workers }
+    }
+
+    /// Sets what removes unused images when a disk runs full, before pods are evicted. Only the first call counts.
+    pub fn set_image_removal(&self, remove: RemoveUnusedImages) {
+        let _ = self.workers.context.remove_unused_images.set(remove);
     }
 
     /// Replaces the image pull faults in force. A pull that has taken longer than the new faults prescribe completes at

@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ResourceRequirements;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::needed_images::ImageUser;
 use super::probe::ProbeSet;
 use super::resize::Resize;
 use super::runtime::{ContainerId, ContainerRecord, Image, SandboxRecord};
@@ -31,6 +32,8 @@ pub(crate) struct ObservedPod {
     ///
     /// Boxed: a map reserves space for several entries, and most pods have one.
     pub(crate) containers: BTreeMap<String, Box<ContainerMemory>>,
+    /// The state of each image volume's image, by the volume's name.
+    pub(crate) volume_images: BTreeMap<String, ImageState>,
     /// The end of the whole pod, once it has started.
     pub(crate) stop: Option<PodStop>,
     /// The time from which its `activeDeadlineSeconds` count.
@@ -146,7 +149,7 @@ pub(crate) struct RestartBackOff {
     pub(crate) last_start: Timestamp,
 }
 
-/// The state of a container's image.
+/// The state of an image that a container or a volume needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ImageState {
     /// Not requested yet.
@@ -200,6 +203,14 @@ impl ImageState {
         }
     }
 
+    /// The image that is present.
+    pub(crate) fn present(&self) -> Option<&Image> {
+        match self {
+            Self::Present(image) | Self::Pulled(image) => Some(image),
+            _ => None,
+        }
+    }
+
     /// The delay after the last failed pull, if one failed since the image was last used.
     pub(crate) fn failed_delay(&self) -> Option<Duration> {
         match self {
@@ -217,7 +228,7 @@ pub(crate) enum PullEnd {
     At(Timestamp),
     /// The runtime pulls the image; an event comes at the end.
     Event {
-        /// The image, as the container named it when the pull began.
+        /// The image, as the pod named it when the pull began.
         image: String,
         /// The progress that the status shows; empty at first.
         progress: String,
@@ -317,7 +328,24 @@ impl ObservedPod {
 
     /// Returns true if a fault delays the pull of an image.
     pub(crate) fn has_delayed_pull(&self) -> bool {
-        self.containers.values().any(|memory| memory.image.is_delayed())
+        let of_containers = self.containers.values().map(|memory| &memory.image);
+        of_containers.chain(self.volume_images.values()).any(ImageState::is_delayed)
+    }
+
+    /// The state of an image.
+    pub(crate) fn image(&self, user: &ImageUser) -> &ImageState {
+        match user {
+            ImageUser::Container(name) => &self.memory(name).image,
+            ImageUser::Volume(name) => self.volume_images.get(name).unwrap_or(&ImageState::Unknown),
+        }
+    }
+
+    /// The state of an image, for changing.
+    pub(crate) fn image_mut(&mut self, user: &ImageUser) -> &mut ImageState {
+        match user {
+            ImageUser::Container(name) => &mut self.memory_mut(name).image,
+            ImageUser::Volume(name) => self.volume_images.entry(name.clone()).or_default(),
+        }
     }
 
     /// The memory of a container, for changing.

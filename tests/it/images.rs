@@ -232,6 +232,72 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
     instance.stop();
 }
 
+/// IMG-11: containers of any image share an image's files, which they cannot write, and the image stays while they do.
+#[test]
+fn the_files_of_an_image_are_a_volume_img_11() {
+    needs!(Kubectl);
+    let home = DataDir::new();
+    let instance = home.start(&["--nodes", "1"]);
+    load(&home);
+    let mut layer = Layer::new();
+    layer.directory("site/en", 0o755);
+    layer.file("site/en/index.html", "hello");
+    layer.link("current", "/site/en");
+    load_archive(&home, "shop/data:v1", &saved("shop/data:v1", &layer.finish(), &json!({})));
+    let node = instance.kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].metadata.annotations}"]);
+    if lacks(Need::Namespaces, !node.contains(r#""podium.dev/namespaces":"none""#)) {
+        return instance.stop();
+    }
+    let script = "cat /all/site/en/index.html /part/index.html; echo; echo x 2>/dev/null > /all/new || echo read-only; \
+                  sleep 3600";
+    let mounts = json!([{"name": "data", "mountPath": "/all"},
+        {"name": "data", "mountPath": "/part", "subPathExpr": "$(PART)"}]);
+    let container = |name: &str, image: &str| {
+        json!({"name": name, "image": image, "command": ["sh", "-c", script], "volumeMounts": mounts,
+            "env": [{"name": "PART", "value": "current"}]})
+    };
+    let broken = |name: &str, volume: &str, sub_path: &str| {
+        json!({"name": name, "image": "busybox", "command": ["sleep", "3600"],
+            "volumeMounts": [{"name": volume, "mountPath": "/v", "subPath": sub_path}]})
+    };
+    let spec = json!({"terminationGracePeriodSeconds": 0,
+        "containers": [container("own", "shop/app:v1"), container("system", "busybox"),
+            broken("missing", "data", "site/fr"), broken("file", "data", "site/en/index.html"),
+            broken("builtin", "builtin", "")],
+        "volumes": [{"name": "data", "image": {"reference": "shop/data:v1"}},
+            {"name": "builtin", "image": {"reference": "busybox"}}]});
+    apply(&home, &instance, "p", &spec);
+    for name in ["own", "system"] {
+        wait_for("the log", || {
+            let log = instance.kubectl(&["logs", "p", "-c", name]);
+            (log == "hellohello\nread-only\n").then_some(())
+        });
+    }
+    for (name, text) in [
+        ("missing", "subpath \"site/fr\" of volume \"data\": no such file or directory"),
+        ("file", "only a directory can be a subpath of an image"),
+        ("builtin", "image \"busybox\" stands for programs of this machine and has no files of its own"),
+    ] {
+        wait_for("the refusal", || {
+            let pod = pod(&instance, "p");
+            let statuses = pod["status"]["containerStatuses"].as_array()?.clone();
+            let waiting = &statuses.iter().find(|status| status["name"] == name)?["state"]["waiting"];
+            let message = waiting["message"].as_str().unwrap_or_default();
+            let is_it = message.starts_with("ImageVolumeMountFailed: ") && message.contains(text);
+            (waiting["reason"] == "CreateContainerError" && is_it).then_some(())
+        });
+    }
+    let refused = podium(&["image", "rm", "shop/data:v1"], &home.data_dir());
+    let stderr = text(&refused.stderr);
+    let users = "in use by container own of pod default/p, container system of pod default/p";
+    assert!(!refused.status.success() && stderr.contains(users), "{stderr}");
+    instance.kubectl(&["delete", "pod", "p"]);
+    wait_for("the image to go", || {
+        podium(&["image", "rm", "shop/data:v1"], &home.data_dir()).status.success().then_some(())
+    });
+    instance.stop();
+}
+
 #[test]
 fn without_namespaces_a_loaded_image_says_why_it_cannot_run_img_3() {
     needs!(Kubectl);

@@ -313,7 +313,6 @@ fn examples() -> Vec<(&'static str, &'static str, Example)> {
         ("Volume", "gcePersistentDisk", Volume(json!({"gcePersistentDisk": {"pdName": "d"}}))),
         ("Volume", "gitRepo", Volume(json!({"gitRepo": {"repository": "https://example.com/r.git"}}))),
         ("Volume", "glusterfs", Volume(json!({"glusterfs": {"endpoints": "e", "path": "p"}}))),
-        ("Volume", "image", Volume(json!({"image": {"reference": "example.com/i:1"}}))),
         (
             "Volume",
             "iscsi",

@@ -9,6 +9,7 @@ mod load;
 mod pull;
 mod push;
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -18,7 +19,7 @@ use super::flags::InstanceArgs;
 use super::output::{eprint_line, print_line};
 use super::user_ids;
 use cluster::{ConfigFile, Images, default_data_dir, open_images};
-use host::containers_of_image;
+use host::{ImageUsers, containers_of_image};
 use images::ImageStore;
 use images::store::Provenance;
 
@@ -141,9 +142,11 @@ fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
 
 fn prune(instance: &InstanceArgs, all: bool) -> Result<()> {
     let data_dir = data_dir(instance)?;
+    // Read when the store is locked for the removal.
+    let users = OnceCell::new();
+    let read = || ImageUsers::read(&data_dir.join("nodes"));
     let unused = |image: &images::StoredImage| {
-        (all || image.provenance == Provenance::Pulled)
-            && containers_of_image(&data_dir.join("nodes"), &image.id).is_empty()
+        (all || image.provenance == Provenance::Pulled) && !users.get_or_init(read).uses(&image.id)
     };
     let removed = ImageStore::of(&data_dir).prune(unused)?;
     for image in &removed {

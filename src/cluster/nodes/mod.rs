@@ -21,6 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::Node;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -86,10 +87,12 @@ impl Nodes {
             config: config.file.image_garbage_collection,
             clock: api.clock().clone(),
         };
-        collector.start(tasks);
+        collector.clone().start(tasks);
+        let kubelets = Kubelets::new(api, caches, tasks);
+        kubelets.set_image_removal(Box::new(move || collector.clone().remove_all_unused().boxed()));
         let context = NodeContext {
             api: api.clone(),
-            kubelets: Kubelets::new(api, caches, tasks),
+            kubelets,
             tasks: tasks.clone(),
             config: config.clone(),
             embedding: embedding.clone(),

@@ -13,8 +13,12 @@ use super::system_files::SystemFiles;
 use super::{Host, environment};
 use crate::RuntimeError;
 use crate::protocol::Launch;
+use base::layers::Layers;
 use base::optional_file::read_optional_bytes;
 use programs::IMAGE_DIRECTORY;
+
+/// The directory below a container's files in memory where the files of image volumes are mounted first.
+const IMAGE_VOLUMES: &str = "image-volumes";
 
 /// Environment: names and values, in order.
 type Variables = Vec<(String, String)>;
@@ -63,12 +67,18 @@ impl Host {
                 shows.push(BindMount::new(image_file(own.dir, number, text)?, path.clone()));
             }
         }
-        for mount in &mounts {
+        for (number, mount) in mounts.iter().enumerate() {
+            let image = mount.image.as_ref().map(|image| Layers::new(image.layers.clone()));
+            let source = match &image {
+                Some(_) => own.private.join(IMAGE_VOLUMES).join(number.to_string()),
+                None => mount.host_path.clone(),
+            };
             shows.push(BindMount {
+                read_only: mount.read_only || image.is_some(),
+                image,
                 sub_path: mount.sub_path.clone(),
-                read_only: mount.read_only,
                 recursive: mount.recursive,
-                ..BindMount::new(mount.host_path.clone(), mount.container_path.clone())
+                ..BindMount::new(source, mount.container_path.clone())
             });
         }
         let variables = shows.iter().map(|show| environment::mount_variable(&show.target, &show.path()));

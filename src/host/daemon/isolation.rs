@@ -12,8 +12,8 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use super::cgroup::Cgroups;
 use super::os;
-use base::subordinate_ids::keeps_owners;
 use super::rootfs::user_namespaces_work;
+use base::subordinate_ids::keeps_owners;
 
 /// The isolation of containers.
 #[derive(Clone, Debug)]

@@ -102,12 +102,22 @@ fn machine_files_without_users(image: &str) -> RuntimeError {
     ))
 }
 
+/// What gives containers namespaces.
+const ALLOW_NAMESPACES: &str = "run podium as root, or allow user namespaces (sysctl user.max_user_namespaces, \
+     kernel.apparmor_restrict_unprivileged_userns=0) and keep \"namespaces\" on in the config file";
+
 fn root_fs_unsupported(image: &str) -> RuntimeError {
     RuntimeError::CreateFailed(format!(
         "image {image:?} has its own root file system, which needs namespaces, but containers are plain \
-         processes on this node: run podium as root, or allow user namespaces (sysctl \
-         user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) and keep \"namespaces\" \
-         on in the config file, or declare a program of this machine in DATA/images/*.yaml"
+         processes on this node: {ALLOW_NAMESPACES}, or declare a program of this machine in DATA/images/*.yaml"
+    ))
+}
+
+fn image_volumes_unsupported(place: &Path) -> RuntimeError {
+    RuntimeError::CreateFailed(format!(
+        "ImageVolumeMountFailed: the image volume at {} needs namespaces, but containers are plain processes on this \
+         node: {ALLOW_NAMESPACES}",
+        place.display()
     ))
 }
 
@@ -169,6 +179,10 @@ impl Host {
     ) -> Result<(Rc<Container>, PipeEnd), RuntimeError> {
         if launch.has_image_files() && !self.isolation.namespaces {
             return Err(root_fs_unsupported(&launch.spec.image));
+        }
+        let of_image = launch.spec.mounts.iter().find(|mount| mount.image.is_some());
+        if let Some(mount) = of_image.filter(|_| !self.isolation.namespaces) {
+            return Err(image_volumes_unsupported(&mount.container_path));
         }
         let filter = filter_of(&launch.spec.security).map_err(RuntimeError::CreateFailed)?;
         let target = find_target(pod, &launch);

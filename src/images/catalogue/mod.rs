@@ -30,7 +30,7 @@ use super::signal::signal_number;
 use super::store::{self, ImageStore, Provenance, StoredImage};
 use super::{ImageEntry, ImageReference};
 use base::hex::hex;
-use host::{DEFAULT_PATH, Program, RuntimeError};
+use host::{DEFAULT_PATH, ImageFiles, Program, RuntimeError};
 
 /// The meaning of an image reference on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,6 +219,18 @@ impl Catalogue {
         Err(self.unknown_digest(&parsed, &format!("the tags {}", known.join(", "))))
     }
 
+    /// The files of a loaded or pulled image, for a volume that shows them.
+    pub fn files(&self, reference: &str) -> Result<ImageFiles, RuntimeError> {
+        let image = self.resolve(reference)?;
+        if image.layers.is_empty() {
+            return Err(RuntimeError::CreateFailed(format!(
+                "image \"{reference}\" stands for programs of this machine and has no files of its own: run \"podium \
+                 image pull {reference}\" or \"podium image load FILE\" to give an image with files this name"
+            )));
+        }
+        Ok(ImageFiles { image_id: image.image_id, layers: image.layers })
+    }
+
     /// Returns true if the registry of a reference may be queried for the image.
     pub fn can_pull(&self, reference: &str) -> bool {
         let Ok(parsed) = ImageReference::parse(reference) else { return false };
@@ -258,12 +270,11 @@ impl Catalogue {
         self.store.as_ref().map(|store| store.list()).unwrap_or_default()
     }
 
-    /// Records that a container uses the image of a reference now, for garbage collection.
-    pub fn record_use(&self, reference: &str) {
-        let Some((store, image)) = self.store.as_ref().zip(self.find_loaded(reference)) else { return };
-        if let Err(error) = store.touch(&image) {
-            tracing::debug!("cannot record the use of {reference}: {error}");
-        }
+    /// Records that a container uses the image of this identity now, for garbage collection; only images of the store
+    /// are collected.
+    pub fn record_use(&self, image_id: &str) {
+        let Some(Err(error)) = self.store.as_ref().map(|store| store.touch(image_id)) else { return };
+        tracing::debug!("cannot record the use of image {image_id}: {error}");
     }
 
     /// The digests of a stored image in its repositories.

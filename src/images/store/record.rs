@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,11 @@ pub(super) const LAYER_ROOT: &str = "root";
 impl LayerRecord {
     pub(super) fn write(&self, layer: &Path) -> io::Result<()> {
         fs::write(layer.join(LAYER_RECORD), serde_json::to_vec(self)?)
+    }
+
+    /// The time at which the layer was added.
+    pub(super) fn added_at(layer: &Path) -> Option<SystemTime> {
+        fs::metadata(layer.join(LAYER_RECORD)).and_then(|about| about.modified()).ok()
     }
 
     /// Removes the record of a layer's directory, if it has one.

@@ -4,9 +4,10 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::digest::ChainId;
 use super::owners::chain_in;
@@ -101,6 +102,32 @@ impl ImageStore {
         Ok(removed.into_iter().cloned().collect())
     }
 
+    /// Removes the layers that no image and no writer has, and that were added at least this long ago: those of pulls
+    /// that failed and were given up. Returns their number.
+    pub fn remove_unused_layers(&self, now: Timestamp, minimum_age: Duration) -> Result<usize, RemoveError> {
+        self.remove_remains().map_err(self.removal_failed())?;
+        let lock = self.lock().map_err(self.removal_failed())?;
+        let mut layers = self.unused_layers(&lock).map_err(self.removal_failed())?;
+        layers.retain(|layer| {
+            let added = LayerRecord::added_at(layer).and_then(|time| Timestamp::try_from(time).ok());
+            added.is_none_or(|added| {
+                now.duration_since(added)
+                    >= SignedDuration::try_from(minimum_age).unwrap_or(SignedDuration::MAX)
+            })
+        });
+        let mut trash = None;
+        if !layers.is_empty() {
+            trash = self.work_dir_under(&lock).ok();
+        }
+        for layer in &layers {
+            discard(layer, trash.as_ref()).map_err(self.removal_failed())?;
+        }
+        // The files are removed without the lock: it may take long.
+        drop(lock);
+        drop(trash);
+        Ok(layers.len())
+    }
+
     /// Every image with its last use, the one that was not used for the longest time first.
     pub fn usage(&self) -> Vec<ImageUse> {
         let index = self.index();
@@ -124,8 +151,10 @@ impl ImageStore {
         uses
     }
 
-    /// Records that an image is used now.
-    pub fn touch(&self, image: &StoredImage) -> io::Result<()> {
+    /// Records that the image of this identity is used now, if it is in the store.
+    pub fn touch(&self, id: &str) -> io::Result<()> {
+        let index = self.index();
+        let Some(image) = index.images.get(id) else { return Ok(()) };
         let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
         let times = rustix::fs::Timestamps { last_access: now, last_modification: now };
         let path = self.record_path(image);
@@ -153,28 +182,8 @@ impl ImageStore {
         for image in images.iter().filter(|image| image.layers.is_empty()) {
             discard(&self.flat_directory(&image.id), trash.as_ref())?;
         }
-        let records = self.read_records();
-        if records.unreadable > 0 {
-            // An unreadable record may be of any layer.
-            let (count, store) = (records.unreadable, self.directory.display());
-            tracing::warn!("{count} records of images in {store} are unreadable: no layer is removed");
-        } else {
-            let mut needed: HashSet<String> = self.retained_layers(lock)?.into_iter().collect();
-            // What a user loaded with other ids stays until it is loaded with these; what was pulled can be pulled again.
-            let mut of_other_owners: HashSet<String> = HashSet::new();
-            for image in records.images {
-                needed.extend(image.layers.iter().map(|layer| self.owners.directory_name(layer)));
-                if image.provenance == Provenance::Loaded && !self.is_complete(&image) {
-                    of_other_owners.extend(image.layers.iter().map(|layer| layer.hex().to_owned()));
-                }
-            }
-            for layer in entries(&self.directory.join("layers"))? {
-                let name = layer.file_name().unwrap_or_default().to_string_lossy();
-                let is_needed = needed.contains(&*name) || of_other_owners.contains(chain_in(&name));
-                if !is_needed && self.owners.may_remove(&name) {
-                    discard(&layer, trash.as_ref())?;
-                }
-            }
+        for layer in self.unused_layers(lock)? {
+            discard(&layer, trash.as_ref())?;
         }
         // Written for every removed image, even one without names: readers look for changes there.
         let changed = !images.is_empty() || *names != self.index().names;
@@ -183,6 +192,33 @@ impl ImageStore {
             self.write_names(names)?;
         }
         Ok(trash)
+    }
+
+    /// The directories of the layers that no image and no writer has.
+    fn unused_layers(&self, lock: &File) -> io::Result<Vec<PathBuf>> {
+        let records = self.read_records();
+        if records.unreadable > 0 {
+            // An unreadable record may be of any layer.
+            let (count, store) = (records.unreadable, self.directory.display());
+            tracing::warn!("{count} records of images in {store} are unreadable: no layer is removed");
+            return Ok(Vec::new());
+        }
+        let mut needed: HashSet<String> = self.retained_layers(lock)?.into_iter().collect();
+        // What a user loaded with other ids stays until it is loaded with these; what was pulled can be pulled again.
+        let mut of_other_owners: HashSet<String> = HashSet::new();
+        for image in records.images {
+            needed.extend(image.layers.iter().map(|layer| self.owners.directory_name(layer)));
+            if image.provenance == Provenance::Loaded && !self.is_complete(&image) {
+                of_other_owners.extend(image.layers.iter().map(|layer| layer.hex().to_owned()));
+            }
+        }
+        let mut layers = entries(&self.directory.join("layers"))?;
+        layers.retain(|layer| {
+            let name = layer.file_name().unwrap_or_default().to_string_lossy();
+            let is_needed = needed.contains(&*name) || of_other_owners.contains(chain_in(&name));
+            !is_needed && self.owners.may_remove(&name)
+        });
+        Ok(layers)
     }
 
     fn removal_failed(&self) -> impl Fn(io::Error) -> RemoveError {

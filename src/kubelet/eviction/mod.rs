@@ -1,14 +1,15 @@
 //! Node-pressure eviction (NODE-4): a node under pressure reports it and evicts pods, one at a time, first those that
 //! use more than they requested.
 //!
-//! `pressure` decides when to evict, `rank` orders the candidates, and `message` words the reason; this file measures
-//! the machine, evicts the victim and reports. All nodes of one machine come under pressure together, so only one of
+//! `pressure` decides when to evict, `reclaim` frees what no pod needs before, `rank` orders the candidates, and
+//! `message` words the reason; this file measures the machine, evicts the victim and reports. All nodes of one machine come under pressure together, so only one of
 //! them evicts a pod at a time.
 
 mod disk;
 mod local_storage;
 mod message;
 mod rank;
+mod reclaim;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -103,7 +104,9 @@ async fn control(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
     if nodes.iter().any(|node| is_victim_terminating(workers, node, now)) {
         return;
     }
-    evict_one(workers, nodes, &threshold, &observations, now).await;
+    if !reclaim::suffices(workers, nodes, &threshold).await {
+        evict_one(workers, nodes, &threshold, &observations, now).await;
+    }
 }
 
 /// Returns the conditions that were added (true) and removed (false).

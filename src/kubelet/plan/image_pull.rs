@@ -4,13 +4,31 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, Pod};
 
-use crate::observed::{ImageState, PullEnd};
+use crate::needed_images::{self, NeededImage};
+use crate::observed::{ImageState, ObservedPod, PullEnd};
 use base::clock::saturating_after;
 use object::config::Timings;
 
 /// The time for which the status shows the error of a failed pull; after it, the status shows the back-off.
 const PULL_ERROR_DURATION: Duration = Duration::from_secs(1);
+
+/// Returns the first image that keeps a container from starting: it is being pulled, or its pull backs off.
+pub(crate) fn awaited(
+    pod: &Pod,
+    container: &Container,
+    observed: &ObservedPod,
+    now: Timestamp,
+) -> Option<NeededImage> {
+    let waits = |image: &NeededImage| is_awaited(observed.image(&image.user), now);
+    needed_images::of(pod, container).into_iter().find(waits)
+}
+
+/// Returns true if an image is being pulled, or its pull backs off.
+pub(crate) fn is_awaited(image: &ImageState, now: Timestamp) -> bool {
+    running(image, now).is_some() || back_off(image, now).is_some()
+}
 
 /// Returns the end of a failed image's back-off, and the time from which the status reports the back-off instead of the
 /// error; `None` if the image may be pulled now.

@@ -16,6 +16,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, Pod};
 
+use super::needed_images::{ImageUser, NeededImage};
 use super::observed::{
     AttemptMemory, HookState, ImageState, ObservedPod, RestartBackOff, SetupState, StopCause,
 };
@@ -99,8 +100,8 @@ pub(crate) enum Action {
         until: Timestamp,
         /// The event's text.
         message: String,
-        /// True if the pull of the container's image backs off, false if its restart does.
-        image: bool,
+        /// The user of the image whose pull backs off; `None` if the container's restart does.
+        image: Option<ImageUser>,
     },
     /// Forget an attempt that is older than the last two.
     Forget {
@@ -399,7 +400,7 @@ impl PlanInput<'_> {
             }
             RestartState::BackOff { until, .. } => {
                 plan.wake(until);
-                self.record_back_off(name, until, restart::restart_event(self.pod, name), false, plan);
+                self.record_back_off(name, until, restart::restart_event(self.pod, name), None, plan);
             }
             RestartState::Pulling { until } => {
                 if let Some(until) = until {
@@ -409,15 +410,9 @@ impl PlanInput<'_> {
             RestartState::ImageBackOff { until, reported_from: shown_from } => {
                 if shown_from > self.now {
                     plan.wake(shown_from);
-                } else if self.failed_to_pull(name) {
-                    let image = container.image.as_deref().unwrap_or_default();
-                    self.record_back_off(
-                        name,
-                        until,
-                        format!("Back-off pulling image \"{image}\""),
-                        true,
-                        plan,
-                    );
+                } else if let Some(image) = self.failed_pull(container) {
+                    let message = format!("Back-off pulling image \"{}\"", image.reference);
+                    self.record_back_off(name, until, message, Some(image.user), plan);
                 }
                 plan.wake(until);
             }
@@ -426,11 +421,23 @@ impl PlanInput<'_> {
         }
     }
 
-    fn failed_to_pull(&self, name: &str) -> bool {
-        matches!(self.observed.memory(name).image, ImageState::Failed { reason: "ErrImagePull", .. })
+    /// The image that a container waits for, if its pull failed.
+    fn failed_pull(&self, container: &Container) -> Option<NeededImage> {
+        let failed = |image: &NeededImage| {
+            let state = self.observed.image(&image.user);
+            matches!(state, ImageState::Failed { reason: "ErrImagePull", .. })
+        };
+        image_pull::awaited(self.pod, container, self.observed, self.now).filter(failed)
     }
 
-    fn record_back_off(&self, name: &str, until: Timestamp, message: String, image: bool, plan: &mut Plan) {
+    fn record_back_off(
+        &self,
+        name: &str,
+        until: Timestamp,
+        message: String,
+        image: Option<ImageUser>,
+        plan: &mut Plan,
+    ) {
         if self.observed.memory(name).reported_back_off != Some(until) {
             plan.push(Action::RecordBackOff { name: name.to_string(), until, message, image });
         }

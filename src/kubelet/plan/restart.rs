@@ -29,12 +29,12 @@ pub(crate) enum RestartState {
         /// The whole wait.
         delay: Duration,
     },
-    /// Its image is being pulled.
+    /// Its image, or that of a volume of it, is being pulled.
     Pulling {
         /// The end of the pull; an event reports it if it is `None`.
         until: Option<Timestamp>,
     },
-    /// Its image is not available, and the pull is retried later.
+    /// Its image, or that of a volume of it, is not available, and the pull is retried later.
     ImageBackOff {
         /// The time of the next attempt.
         until: Timestamp,
@@ -82,11 +82,14 @@ pub(crate) fn restart_state(
             }
         }
     }
-    if let Some(pull) = image_pull::running(&memory.image, now) {
-        return RestartState::Pulling { until: pull.until };
-    }
-    if let Some((until, shown_from)) = image_pull::back_off(&memory.image, now) {
-        return RestartState::ImageBackOff { until, reported_from: shown_from };
+    if let Some(image) = image_pull::awaited(pod, container, observed, now) {
+        let state = observed.image(&image.user);
+        if let Some(pull) = image_pull::running(state, now) {
+            return RestartState::Pulling { until: pull.until };
+        }
+        if let Some((until, shown_from)) = image_pull::back_off(state, now) {
+            return RestartState::ImageBackOff { until, reported_from: shown_from };
+        }
     }
     match &memory.error {
         Some(error) if error.until > now => RestartState::ErrorWait { until: error.until },

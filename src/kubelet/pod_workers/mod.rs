@@ -28,6 +28,7 @@ use tokio::sync::Notify;
 
 use super::context::Context;
 use super::mirror_pod::{self, Mirror};
+use super::needed_images::ImageUser;
 use super::node::{Node, WorkItem};
 use super::observed::ObservedPod;
 use super::pod_timers::PodTimers;
@@ -55,7 +56,7 @@ pub(super) enum PodEvent {
     /// A hook is over.
     Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
     /// The pull of an image has come further, or is over.
-    Pull { container: String, image: String, state: PullState },
+    Pull { user: ImageUser, image: String, state: PullState },
     /// A probe has returned a new result.
     Probe(ProbeResult),
     /// A config map or secret in its volumes has changed, or a claim that it uses.
@@ -101,8 +102,8 @@ pub(super) struct PodState {
     pub(super) waiting_since: Option<Timestamp>,
     /// Failed actions that wait for a retry.
     pub(super) retry: Retry,
-    /// The pulls that run beside the passes, by container: dropping one cancels it.
-    pub(super) pulls: HashMap<String, TaskGuard>,
+    /// The pulls that run beside the passes: dropping one cancels it.
+    pub(super) pulls: HashMap<ImageUser, TaskGuard>,
     /// The last reported error of reading its state from the runtime.
     pub(super) inspect_error: Option<String>,
     /// The error of the pass; taken when it ends.

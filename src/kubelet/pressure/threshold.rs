@@ -64,6 +64,12 @@ pub(crate) struct Threshold {
 }
 
 impl Threshold {
+    /// Returns true if less than the limit is available.
+    pub(crate) fn is_passed(self, observations: &Observations) -> bool {
+        let observed = observations.get(&self.signal);
+        observed.is_some_and(|observed| observed.available < self.limit.of(observed.capacity))
+    }
+
     /// Evicts at once.
     pub(crate) fn is_hard(self) -> bool {
         self.grace.is_none()

@@ -26,8 +26,8 @@ use base::session::{Session, SessionStreams};
 pub use host::seccomp::{Seccomp, SeccompProfile};
 pub use host::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostDiskFault, HostFaults,
-    HostShares, IdRange, Memory, MemoryVolume, Mount, PodUid, ProcessUser, ResourceLimits, RuntimeError,
-    SandboxRecord, SandboxSpec, Security, Usage, UsageByPod,
+    HostShares, IdRange, ImageFiles, Memory, MemoryVolume, Mount, PodUid, ProcessUser, ResourceLimits,
+    RuntimeError, SandboxRecord, SandboxSpec, Security, Usage, UsageByPod,
 };
 pub(crate) use images::Image;
 pub use images::PullSecret;
@@ -127,6 +127,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// The images that were loaded or pulled on this node, with all their names.
     fn loaded_images(&self) -> Vec<(Vec<String>, Image)> {
         Vec::new()
+    }
+
+    /// The files of an image that was loaded or pulled on this node, for a volume.
+    fn image_files(&self, reference: &str) -> Result<ImageFiles, RuntimeError> {
+        Err(RuntimeError::ImageNotFound(format!("image \"{reference}\" has no files on this node")))
     }
 
     /// Creates the pod's sandbox (directories, namespaces).

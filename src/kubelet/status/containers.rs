@@ -3,14 +3,14 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
-    ContainerStatus, ContainerUser, LinuxContainerUser, Pod, PodStatus, ResourceRequirements,
-    VolumeMountStatus,
+    ContainerStatus, ContainerUser, ImageVolumeStatus, LinuxContainerUser, Pod, PodStatus,
+    ResourceRequirements, VolumeMountStatus, VolumeStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::StatusStage;
 use crate::observed::{HookState, ImageState, ObservedPod, SetupState, StopCause};
-use crate::plan::{RestartState, restart_state};
+use crate::plan::{RestartState, image_pull, restart_state};
 use crate::runtime::{ContainerId, ContainerRecord, ProcessUser};
 use crate::spec::{self, Role};
 use object::config::Timings;
@@ -152,7 +152,7 @@ impl View<'_> {
             last_state: Some(ContainerState { terminated: last, ..ContainerState::default() }),
             resources: self.actuated(role, container, record),
             allocated_resources: self.resources_of(role, container).and_then(|r| r.requests.clone()),
-            volume_mounts: mounts(container, self.observed.own_mounts),
+            volume_mounts: self.mounts(container, before),
             user: record.user.as_ref().map(user),
             stop_signal: container.lifecycle.as_ref().and_then(|l| l.stop_signal.clone()),
             ..ContainerStatus::default()
@@ -262,6 +262,7 @@ impl View<'_> {
         let name = &container.name;
         let memory = self.observed.memory(name);
         let role = spec::container(self.pod, name).map_or(Role::App, |(role, _)| role);
+        let awaited = || image_pull::awaited(self.pod, container, self.observed, self.now);
         match self.restart_state(role, container) {
             RestartState::BackOff { delay, .. } => (
                 "CrashLoopBackOff".into(),
@@ -273,16 +274,19 @@ impl View<'_> {
             ),
             RestartState::Pulling { .. } => {
                 let reason = if initializing { "PodInitializing" } else { "ContainerCreating" };
-                (reason.into(), memory.image.progress().map(str::to_owned))
+                let image = awaited();
+                let progress = image.as_ref().and_then(|image| self.observed.image(&image.user).progress());
+                (reason.into(), progress.map(str::to_owned))
             }
             RestartState::ImageBackOff { reported_from: shown_from, .. } => {
-                let ImageState::Failed { reason, message, .. } = &memory.image else {
+                let Some(image) = awaited() else { return ("ErrImagePull".into(), None) };
+                let ImageState::Failed { reason, message, .. } = self.observed.image(&image.user) else {
                     return ("ErrImagePull".into(), None);
                 };
                 if *reason != "ErrImagePull" || self.now < shown_from {
                     return ((*reason).into(), Some(message.clone()));
                 }
-                let image = container.image.as_deref().unwrap_or_default();
+                let image = image.reference;
                 (
                     "ImagePullBackOff".into(),
                     Some(format!("Back-off pulling image \"{image}\": ErrImagePull: {message}")),
@@ -295,6 +299,39 @@ impl View<'_> {
             _ if initializing => ("PodInitializing".into(), None),
             _ => ("ContainerCreating".into(), None),
         }
+    }
+
+    /// The container's mounts.
+    fn mounts(
+        &self,
+        container: &Container,
+        before: Option<&ContainerStatus>,
+    ) -> Option<Vec<VolumeMountStatus>> {
+        let mounts = container.volume_mounts.as_ref().filter(|mounts| !mounts.is_empty())?;
+        let shown = mounts.iter().map(|mount| VolumeMountStatus {
+            mount_path: mount.mount_path.clone(),
+            name: mount.name.clone(),
+            read_only: mount.read_only.filter(|read_only| *read_only),
+            recursive_read_only: (mount.read_only == Some(true)).then(|| {
+                match mount.recursive_read_only.as_deref() {
+                    Some("Enabled") => "Enabled".into(),
+                    Some("IfPossible") if self.observed.own_mounts => "Enabled".into(),
+                    _ => "Disabled".into(),
+                }
+            }),
+            volume_status: self.image_volume_status(&mount.name, before),
+        });
+        Some(shown.collect())
+    }
+
+    /// The image that an image volume shows. A kubelet that has restarted knows it from the status.
+    fn image_volume_status(&self, volume: &str, before: Option<&ContainerStatus>) -> Option<VolumeStatus> {
+        if let Some(image) = self.observed.volume_images.get(volume).and_then(ImageState::present) {
+            let image = ImageVolumeStatus { image_ref: image.image_id.clone() };
+            return Some(VolumeStatus { image: Some(image) });
+        }
+        let mut written = before?.volume_mounts.iter().flatten();
+        written.find(|mount| mount.name == volume)?.volume_status.clone()
     }
 
     /// The termination of an attempt; none while it runs.
@@ -374,25 +411,6 @@ pub(super) fn shorten_messages(status: &mut PodStatus) {
     for message in states.filter_map(|s| s.terminated.as_mut()?.message.as_mut()) {
         message.truncate(message.floor_char_boundary(each));
     }
-}
-
-/// The container's mounts.
-fn mounts(container: &Container, own_mounts: bool) -> Option<Vec<VolumeMountStatus>> {
-    let mounts = container.volume_mounts.as_ref().filter(|mounts| !mounts.is_empty())?;
-    let shown = mounts.iter().map(|mount| VolumeMountStatus {
-        mount_path: mount.mount_path.clone(),
-        name: mount.name.clone(),
-        read_only: mount.read_only.filter(|read_only| *read_only),
-        recursive_read_only: (mount.read_only == Some(true)).then(|| {
-            match mount.recursive_read_only.as_deref() {
-                Some("Enabled") => "Enabled".into(),
-                Some("IfPossible") if own_mounts => "Enabled".into(),
-                _ => "Disabled".into(),
-            }
-        }),
-        ..VolumeMountStatus::default()
-    });
-    Some(shown.collect())
 }
 
 /// Completes the statuses of a pod that has ended. A container that waits and never started is reported as lost. If the

@@ -43,7 +43,7 @@ impl SyncPod<'_> {
                         stop.pre_stop = HookState::Done;
                     }
                 }
-                PodEvent::Pull { container, image, state } => self.take_pull(&container, &image, state),
+                PodEvent::Pull { user, image, state } => self.take_pull(&user, &image, state),
                 PodEvent::Probe(ProbeResult { container, id, kind, outcome }) => {
                     self.probe_over(&container, &id, kind, &outcome);
                 }

@@ -298,10 +298,12 @@ impl SyncPod<'_> {
                 ActionResult::Next
             }
             Action::RecordBackOff { name, until, message, image } => {
-                let type_ = if image { EventType::Normal } else { EventType::Warning };
-                self.container_event(&name, type_, "BackOff", message);
-                if image {
-                    self.container_event(&name, EventType::Warning, "Failed", "Error: ImagePullBackOff");
+                match image {
+                    Some(user) => {
+                        self.image_event(&user, EventType::Normal, "BackOff", message);
+                        self.image_error_event(&user, "ImagePullBackOff");
+                    }
+                    None => self.container_event(&name, EventType::Warning, "BackOff", message),
                 }
                 self.state.observed.memory_mut(&name).reported_back_off = Some(until);
                 ActionResult::Next

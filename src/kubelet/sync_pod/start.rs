@@ -35,7 +35,7 @@ impl SyncPod<'_> {
         let mut container = container.into_owned();
         // A change of resources that the node has not allocated does not count yet.
         container.resources = self.state.observed.resize.of(&container).cloned();
-        let image = match self.ensure_image_exists(&container).await {
+        let image = match self.ensure_images_exist(&container).await {
             Ok(image) => image,
             Err(after) => return after,
         };

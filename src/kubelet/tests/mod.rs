@@ -1,10 +1,12 @@
 //! Scenarios: pods on a node without processes, under virtual time, through the real API.
 
 mod addresses;
+mod disk_pressure;
 mod durability;
 mod early_deletes;
 mod environments;
 mod image_pulls;
+mod image_volumes;
 mod mounts;
 mod registrations;
 mod registry_pulls;

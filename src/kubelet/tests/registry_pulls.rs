@@ -10,13 +10,13 @@ use crate::runtime::{Image, ImagePull, PullProgress, PullSecret, RuntimeError};
 
 const IMAGE: &str = "registry.example/me/app:v1";
 
-fn image() -> Image {
+pub(super) fn image() -> Image {
     Image { image_id: "sha256:abc".into(), size_bytes: 1234 }
 }
 
 /// Makes the node pull from a registry in which each pull takes `delay` and then has this result; returns the number of
 /// pulls, of those that began and of those that ended.
-fn registry(
+pub(super) fn registry(
     scene: &KubeletFixture,
     delay: Duration,
     result: impl Fn(usize) -> Result<Image, RuntimeError> + Send + Sync + 'static,

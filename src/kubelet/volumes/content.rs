@@ -334,10 +334,7 @@ mod tests {
                     "credentialBundlePath": "b.pem"}}]}}),
                 Err("no certificate for signer \"ex.io/s\": pod certificates are not supported"),
             ),
-            (
-                json!({"image": {"reference": "example.org/data:1"}}),
-                Err("volumes of type image are not supported"),
-            ),
+            (json!({"image": {"reference": "example.org/data:1"}}), Ok("directory")),
             (json!({"flocker": {"datasetName": "d"}}), Err("volumes of type flocker are not supported")),
             (json!({"configMap": {"name": "bad"}}), Err("invalid key \"../x\" in configmap bad")),
         ] {

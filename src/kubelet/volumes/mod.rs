@@ -1,5 +1,6 @@
 //! A pod's volumes as directories on the node (VOL-1): emptyDir, hostPath, configMap, secret, downwardAPI, projected;
-//! and the volumes of its claims (VOL-2), which may have to be attached first (VOL-3).
+//! and the volumes of its claims (VOL-2), which may have to be attached first (VOL-3). Image volumes (IMG-11) need no
+//! directory here.
 //!
 //! Volumes live as long as the pod, below `PODS_DIR/UID/volumes/NAME`. Content from API objects is swapped in whole
 //! (`atomic`), so that a reader never sees half an update.
@@ -172,6 +173,10 @@ pub(super) async fn prepare(
                 })
             },
         };
+        if volume.image.is_some() {
+            // The runtime mounts its files when a container starts.
+            continue;
+        }
         if let Some(source) = &volume.empty_dir {
             memory::check_medium(source).map_err(|why| VolumeError::set_up(&volume.name, &why))?;
             if memory.is_some() && is_memory(volume) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::core::v1::{Container, Pod, VolumeMount};
+use k8s_openapi::api::core::v1::{Container, ImageVolumeSource, Pod, VolumeMount};
 use object::SharedObject;
 
 use super::claims;
@@ -47,6 +47,12 @@ pub(crate) fn mounts(
         let Some(volume) = volume else {
             return Err(format!("volume \"{}\" not found in the pod", mount.name).into());
         };
+        if let Some(image) = &volume.image {
+            if !node.config.hollow {
+                mounts.push(image_mount(node, image, mount, &values)?);
+            }
+            continue;
+        }
         let used = claims::used_by(pod, &volume.name);
         let dir = volume_dir(node, pod, &volume.name);
         let root = match &volume.host_path {
@@ -67,10 +73,7 @@ pub(crate) fn mounts(
                 None => dir,
             },
         };
-        let sub_path = match mount.sub_path_expr.as_deref().unwrap_or_default() {
-            "" => mount.sub_path.clone().filter(|text| !text.is_empty()),
-            expression => Some(expanded_sub_path(mount, expression, &values)?),
-        };
+        let sub_path = sub_path_of(mount, &values)?;
         let in_memory = is_memory(volume) && node.runtime.memory().is_some();
         let mut inside_volume = None;
         let host_path = match sub_path {
@@ -104,6 +107,7 @@ pub(crate) fn mounts(
         };
         mounts.push(Mount {
             host_path,
+            image: None,
             sub_path: inside_volume,
             container_path: Path::new("/").join(&mount.mount_path),
             read_only: mount.read_only == Some(true)
@@ -113,6 +117,47 @@ pub(crate) fn mounts(
         });
     }
     Ok(mounts)
+}
+
+/// The mount of an image's files, with containerd's words for what is wrong with it.
+fn image_mount(
+    node: &Node,
+    source: &ImageVolumeSource,
+    mount: &VolumeMount,
+    values: &environment::Values<'_>,
+) -> Result<Mount, MountError> {
+    let sub_path = sub_path_of(mount, values)?;
+    let failed = |why: String| MountError::Create(format!("ImageVolumeMountFailed: {why}"));
+    let reference = source.reference.as_deref().unwrap_or_default();
+    let image = node.runtime.image_files(reference).map_err(|error| failed(error.to_string()))?;
+    let inside = match &sub_path {
+        None => None,
+        Some(sub) => {
+            let path = join_inside(Path::new(""), sub);
+            let path = path.ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?;
+            let found = sub_path::find_in_image(&image.layers, &path);
+            Some(found.map_err(|why| {
+                let volume = &mount.name;
+                failed(format!("failed to ensure image subpath \"{sub}\" of volume \"{volume}\": {why}"))
+            })?)
+        }
+    };
+    Ok(Mount {
+        host_path: PathBuf::new(),
+        image: Some(image),
+        sub_path: inside.filter(|inside| !inside.as_os_str().is_empty()),
+        container_path: Path::new("/").join(&mount.mount_path),
+        read_only: true,
+        recursive: false,
+    })
+}
+
+/// The part of a volume that a mount shows, with the references of `subPathExpr` replaced.
+fn sub_path_of(mount: &VolumeMount, values: &environment::Values<'_>) -> Result<Option<String>, String> {
+    match mount.sub_path_expr.as_deref().unwrap_or_default() {
+        "" => Ok(mount.sub_path.clone().filter(|text| !text.is_empty())),
+        expression => expanded_sub_path(mount, expression, values).map(Some),
+    }
 }
 
 /// `subPathExpr` with its references replaced.

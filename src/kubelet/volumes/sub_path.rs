@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::join_inside;
+use base::layers::Layers;
 use base::root_dir::RootDir;
 
 /// Returns the path of `sub` inside the volume at `root`, without links. Missing directories get the mode of the
@@ -28,6 +29,21 @@ pub(super) fn prepare(root: &Path, sub: &str) -> Result<PathBuf, String> {
     let inside: PathBuf = real.components().chain(missing).collect();
     RootDir::new(&root).and_then(|volume| volume.any(&inside)).map_err(failure)?;
     Ok(inside)
+}
+
+/// Returns the path of a directory of an image's merged files, without links: they lead to places inside. As in
+/// containerd, nothing but a directory can be shown.
+pub(super) fn find_in_image(layers: &[PathBuf], path: &Path) -> Result<PathBuf, String> {
+    let layers = Layers::new(layers.to_vec());
+    let mut position = layers.root();
+    match layers.go(&mut position, path, |_, _| Ok(None)) {
+        Ok(true) => Ok(position.last().path.clone()),
+        Ok(false) => Err("no such file or directory".to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            Err("only a directory can be a subpath of an image".to_owned())
+        }
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[cfg(test)]
@@ -96,5 +112,35 @@ mod tests {
             let there = root.join("there").metadata().unwrap();
             assert_eq!(there.mode() & 0o777, 0o700, "an existing directory keeps its mode");
         }
+    }
+
+    /// IMG-11: a part of an image volume is a directory that exists, also through links, which never lead outside.
+    #[test]
+    fn parts_of_images_are_directories_inside_img_11() {
+        let around = tempfile::tempdir().unwrap();
+        let [upper, lower] = ["upper", "lower"].map(|name| around.path().join(name));
+        for directory in [upper.join("upper"), lower.join("lower/deep"), around.path().join("outside")] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        fs::write(lower.join("file"), "").unwrap();
+        symlink("/lower", upper.join("link")).unwrap();
+        symlink("../../outside", upper.join("out")).unwrap();
+        symlink("loop", upper.join("loop")).unwrap();
+        let layers = [upper, lower];
+        let missing = Err("no such file or directory".to_owned());
+        let no_directory = Err("only a directory can be a subpath of an image".to_owned());
+        for (path, found) in [
+            ("upper", Ok("upper".into())),
+            ("link/deep", Ok("lower/deep".into())),
+            ("", Ok(PathBuf::new())),
+            ("none", missing.clone()),
+            ("lower/none/deep", missing.clone()),
+            ("out", missing),
+            ("file", no_directory.clone()),
+            ("file/below", no_directory),
+        ] {
+            assert_eq!(find_in_image(&layers, Path::new(path)), found, "{path}");
+        }
+        assert!(find_in_image(&layers, Path::new("loop")).is_err());
     }
 }

@@ -56,7 +56,6 @@ pub const INERT: &[InertField] = &[
     row(VOLUME, "gcePersistentDisk", Set, UNMOUNTABLE),
     row(VOLUME, "gitRepo", Set, UNMOUNTABLE),
     row(VOLUME, "glusterfs", Set, UNMOUNTABLE),
-    row(VOLUME, "image", Set, UNMOUNTABLE),
     row(VOLUME, "iscsi", Set, UNMOUNTABLE),
     row(VOLUME, "nfs", Set, UNMOUNTABLE),
     row(VOLUME, "photonPersistentDisk", Set, UNMOUNTABLE),

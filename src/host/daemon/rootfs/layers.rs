@@ -114,26 +114,37 @@ fn mount_over(
     // The layers of the store have the marks that need no rights.
     let of_root = !image.machine.is_empty() && is_machine_root();
     let marks = if of_root { Marks::OfRoot } else { Marks::OfUsers };
-    let (upper, work) = (hold(&upper)?, hold(&work)?);
-    Ok(mount_layers(&layers, &upper, &work, place, marks).is_ok())
+    let writable = WritableLayer { upper: hold(&upper)?, work: hold(&work)? };
+    Ok(mount_layers(&layers, Some(&writable), place, marks).is_ok())
 }
 
-/// Mounts layers beneath a writable one.
+/// Mounts layers of the store over each other at a path, without a layer that could be written. The kernel demands two
+/// layers at least: `empty` is an empty directory, and becomes the lowest one.
+pub(super) fn mount_read_only(layers: &Layers, empty: &Path, place: &OwnedFd) -> io::Result<()> {
+    let directories = layers.directories().iter().cloned().chain([empty.to_path_buf()]);
+    mount_layers(&Layers::new(directories.collect()), None, place, Marks::OfUsers)
+}
+
+/// The layer above the others, which takes the writes.
+pub(super) struct WritableLayer {
+    pub(super) upper: OwnedFd,
+    pub(super) work: OwnedFd,
+}
+
+/// Mounts layers over each other at a path, beneath a writable one if there is one.
 pub(super) fn mount_layers(
     layers: &Layers,
-    upper: &OwnedFd,
-    work: &OwnedFd,
+    writable: Option<&WritableLayer>,
     place: &OwnedFd,
     marks: Marks,
 ) -> io::Result<()> {
-    one_by_one(layers, upper, work, place, marks).or_else(|_| at_once(layers, upper, work, place, marks))
+    one_by_one(layers, writable, place, marks).or_else(|_| at_once(layers, writable, place, marks))
 }
 
 /// Mounts layers with one option for each, since Linux 6.5.
 fn one_by_one(
     layers: &Layers,
-    upper: &OwnedFd,
-    work: &OwnedFd,
+    writable: Option<&WritableLayer>,
     place: &OwnedFd,
     marks: Marks,
 ) -> io::Result<()> {
@@ -142,8 +153,10 @@ fn one_by_one(
     for directory in layers.directories() {
         fsconfig_set_string(&overlay, "lowerdir+", link(&hold(directory)?))?;
     }
-    fsconfig_set_string(&overlay, "upperdir", link(upper))?;
-    fsconfig_set_string(&overlay, "workdir", link(work))?;
+    if let Some(WritableLayer { upper, work }) = writable {
+        fsconfig_set_string(&overlay, "upperdir", link(upper))?;
+        fsconfig_set_string(&overlay, "workdir", link(work))?;
+    }
     if matches!(marks, Marks::OfUsers) {
         fsconfig_set_flag(&overlay, "userxattr")?;
     }
@@ -157,24 +170,20 @@ fn one_by_one(
 /// working directory.
 fn at_once(
     layers: &Layers,
-    upper: &OwnedFd,
-    work: &OwnedFd,
+    writable: Option<&WritableLayer>,
     place: &OwnedFd,
     marks: Marks,
 ) -> io::Result<()> {
     let held: Vec<OwnedFd> =
         layers.directories().iter().map(|directory| hold(directory)).collect::<Result<_, _>>()?;
     let names: Vec<String> = held.iter().map(|directory| directory.as_raw_fd().to_string()).collect();
-    let options = format!(
-        "lowerdir={},upperdir={},workdir={}{}",
-        names.join(":"),
-        upper.as_raw_fd(),
-        work.as_raw_fd(),
-        match marks {
-            Marks::OfUsers => ",userxattr",
-            Marks::OfRoot => "",
-        }
-    );
+    let mut options = format!("lowerdir={}", names.join(":"));
+    if let Some(WritableLayer { upper, work }) = writable {
+        options += &format!(",upperdir={},workdir={}", upper.as_raw_fd(), work.as_raw_fd());
+    }
+    if matches!(marks, Marks::OfUsers) {
+        options += ",userxattr";
+    }
     let options = CString::new(options).map_err(io::Error::other)?;
     rustix::process::chdir("/proc/self/fd")?;
     Ok(rustix::mount::mount("overlay", link(place), "overlay", MountFlags::empty(), options.as_c_str())?)
@@ -258,7 +267,7 @@ mod tests {
     use super::*;
     use base::layers::OPAQUE;
 
-    type MountFn = fn(&Layers, &OwnedFd, &OwnedFd, &OwnedFd, Marks) -> io::Result<()>;
+    type MountFn = fn(&Layers, Option<&WritableLayer>, &OwnedFd, Marks) -> io::Result<()>;
 
     /// IMG-3: the kernel shows the layers as they are stored, with both forms of its options, and writes to none.
     #[test]
@@ -293,7 +302,8 @@ mod tests {
                 let seen = scope.spawn(|| {
                     crate::daemon::os::unshare(UnshareFlags::NEWNS)?;
                     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-                    mount(layers, &hold(&own)?, &hold(&work)?, &hold(&place)?, Marks::OfUsers)?;
+                    let writable = WritableLayer { upper: hold(&own)?, work: hold(&work)? };
+                    mount(layers, Some(&writable), &hold(&place)?, Marks::OfUsers)?;
                     fs::write(place.join("stays"), "written")?;
                     fs::write(place.join("hidden/new"), "new")?;
                     let names = |path: &Path| -> io::Result<Vec<String>> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::thread::UnshareFlags;
 
-use super::layers::{Marks, mount_layers};
+use super::layers::{Marks, WritableLayer, mount_layers};
 use super::mapped::{Access, cover};
 use super::mount::{hold, remove_directory};
 use crate::IdRange;
@@ -59,7 +59,8 @@ fn try_in(place: &Path) -> io::Result<()> {
     fs::create_dir(&upper)?;
     fs::create_dir(&work)?;
     let marks = Marks::OfUsers;
-    mount_layers(&Layers::new(vec![lower]), &hold(&upper)?, &hold(&work)?, &hold(&root)?, marks)?;
+    let writable = WritableLayer { upper: hold(&upper)?, work: hold(&work)? };
+    mount_layers(&Layers::new(vec![lower]), Some(&writable), &hold(&root)?, marks)?;
     fs::create_dir(root.join("written"))?;
     let seen = fs::metadata(root.join("written"))?.uid();
     let stored = rustix::fs::statat(&on_disk, "upper/written", rustix::fs::AtFlags::empty())?.st_uid;

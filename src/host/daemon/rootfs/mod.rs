@@ -7,6 +7,7 @@
 mod dev;
 mod devices;
 mod image;
+mod image_volumes;
 mod kernel;
 mod layers;
 mod layout;
@@ -52,6 +53,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     os::unshare(UnshareFlags::NEWNS).map_err(|error| format!("mount namespace: {}", os_text(&error)))?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(at("private mounts"))?;
+    image_volumes::mount(view)?;
     if let Some(image) = &view.image {
         return image::enter(view, image);
     }

@@ -56,8 +56,10 @@ pub(in crate::daemon) struct RootLayout {
 /// One source to mount at a path of the container's.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct BindMount {
-    /// A directory or file of the machine's.
+    /// A directory or file of the machine's; for an image's files, the place at which they are mounted first.
     pub(in crate::daemon) source: PathBuf,
+    /// The image whose files are shown.
+    pub(in crate::daemon) image: Option<Layers>,
     /// The part to show: looked up in the source as if it were the root, and created as a directory if it does not
     /// exist.
     pub(in crate::daemon) sub_path: Option<PathBuf>,
@@ -74,7 +76,15 @@ pub(in crate::daemon) struct BindMount {
 impl BindMount {
     /// A writable directory or file.
     pub(in crate::daemon) fn new(source: PathBuf, target: PathBuf) -> Self {
-        Self { source, sub_path: None, target, read_only: false, recursive: false, of_system: false }
+        Self {
+            source,
+            image: None,
+            sub_path: None,
+            target,
+            read_only: false,
+            recursive: false,
+            of_system: false,
+        }
     }
 
     /// The path of the source.

@@ -178,7 +178,7 @@ fn a_flattened_image_of_an_earlier_version_works_img_3() {
     assert_eq!((found.id.as_str(), found.size_bytes, found.run.cmd.len()), (id.as_str(), 7, 1));
     assert!(scene.find(&format!("old@{manifest}")).is_some() && scene.find(&format!("old@{id}")).is_some());
     assert_eq!(scene.store.layer_roots(&found), [image.join("rootfs")]);
-    scene.store.touch(&found).unwrap();
+    scene.store.touch(&found.id).unwrap();
     let used = scene.store.usage();
     assert_eq!((used.len(), used[0].own_bytes), (1, 7));
 
@@ -190,6 +190,26 @@ fn a_flattened_image_of_an_earlier_version_works_img_3() {
     assert_eq!(scene.store.remove("old:1", |_| None).unwrap(), ["old:1"]);
     assert_eq!(scene.store.remove("old:2", |_| None).unwrap(), ["old:2", id.as_str()]);
     assert!(!image.exists() && scene.store_entries().len() == 1);
+}
+
+/// Whole layers of a pull that failed stay for a while, for its next attempt.
+#[test]
+fn layers_of_failed_pulls_go_after_a_while_img_10() {
+    let scene = StoreFixture::new();
+    scene.load(&docker(&["a:1"], &layers(), &run_config())).unwrap();
+    let of_images = scene.listed("layers");
+    let mut writer = scene.store.writer(&Limits::default()).unwrap();
+    let orphan = tar_of(&[("orphan", Plain("123", 0o644))]);
+    let packed = PackedLayer { name: "orphan", diff_id: &Digest::of(&orphan), digest: None };
+    writer.add_layer(packed, orphan.as_slice()).unwrap();
+    let hour = Duration::from_hours(1);
+    let later = Timestamp::now() + Duration::from_hours(2);
+    assert_eq!(scene.store.remove_unused_layers(later, hour).unwrap(), 0, "the writer lives");
+    drop(writer);
+    assert_eq!(scene.store.remove_unused_layers(Timestamp::now(), hour).unwrap(), 0, "it is young");
+    assert_eq!(scene.store.remove_unused_layers(later, hour).unwrap(), 1);
+    assert_eq!(scene.listed("layers"), of_images);
+    assert_eq!(scene.store.remove_unused_layers(later, hour).unwrap(), 0);
 }
 
 /// Garbage collection sees the image first that was not used for the longest time.
@@ -212,7 +232,7 @@ fn unused_images_come_first_img_3() {
         age(name, days);
     }
     assert_eq!(order(), ["b:1", "c:1", "a:1"]);
-    scene.store.touch(&scene.find("b:1").unwrap()).unwrap();
+    scene.store.touch(&scene.find("b:1").unwrap().id).unwrap();
     assert_eq!(order(), ["c:1", "a:1", "b:1"]);
     let used = &scene.store.usage()[0];
     assert_eq!((used.image.size_bytes, used.own_bytes), (8, 3), "the lower layer is not its own");

@@ -12,9 +12,9 @@ use futures::future::BoxFuture;
 use super::dial::HostDialer;
 use super::{ProcessRuntime, host_error};
 use crate::runtime::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, Image, ImagePull, Memory, PodUid,
-    PullProgress, ResourceLimits, Runtime, RuntimeError, RuntimeEvents, SandboxRecord, SandboxSpec, Usage,
-    UsageByPod,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, Image, ImageFiles, ImagePull,
+    Memory, PodUid, PullProgress, ResourceLimits, Runtime, RuntimeError, RuntimeEvents, SandboxRecord,
+    SandboxSpec, Usage, UsageByPod,
 };
 use base::dial::{Dialer, LocalDialer, Transport};
 use base::session::{Session, SessionStreams};
@@ -123,6 +123,10 @@ impl Runtime for ProcessRuntime {
         loaded.map(with_digests).collect()
     }
 
+    fn image_files(&self, reference: &str) -> Result<ImageFiles, RuntimeError> {
+        self.catalogue.files(reference)
+    }
+
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {
         request!(self, Request::RunSandbox(Box::new(spec)), Response::Sandbox(Some(record)) => record)
     }
@@ -143,7 +147,10 @@ impl Runtime for ProcessRuntime {
     fn start_container(&self, spec: ContainerSpec) -> BoxFuture<'_, Result<ContainerRecord, RuntimeError>> {
         async {
             let image = self.catalogue.resolve(&spec.image)?;
-            self.catalogue.record_use(&spec.image);
+            let of_volumes = spec.mounts.iter().filter_map(|mount| mount.image.as_ref());
+            for id in of_volumes.map(|image| &image.image_id).chain([&image.image_id]) {
+                self.catalogue.record_use(id);
+            }
             match self.shared.request(Request::Start(Box::new(Self::launch(spec, image)))).await? {
                 Response::Container(record) => Ok(record),
                 _ => protocol_error(),
