@@ -31,6 +31,7 @@ pub use host::{
 };
 pub(crate) use images::Image;
 pub use images::PullSecret;
+pub use object::pod::PullProgress;
 
 /// An event that the kubelet should handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,15 +48,6 @@ pub struct ImagePull {
     pub image: String,
     /// The pull secrets: the content of their `.dockerconfigjson` or `.dockercfg`.
     pub secrets: Vec<PullSecret>,
-}
-
-/// The progress of a pull.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PullProgress {
-    /// The downloaded bytes.
-    pub done: u64,
-    /// The bytes to download; `None` until they are known.
-    pub total: Option<u64>,
 }
 
 /// The container runtime of one node.
