@@ -35,7 +35,7 @@ mod spec;
 pub use daemon::{accounts_of_system, bound_as_containers, namespaces_work, node_host_main};
 pub use descendants::Descendants;
 pub use faults::{HostDiskFault, HostFaults};
-pub use image_users::containers_of_image;
+pub use image_users::{containers_of_image, pods_by_image};
 pub use memory::Memory;
 pub use record::after_all;
 pub use record::{

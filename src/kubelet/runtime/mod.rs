@@ -8,9 +8,11 @@
 
 mod events;
 pub mod hollow;
+mod image_service;
 mod process;
 
 pub use events::RuntimeEvents;
+pub use image_service::ImageService;
 pub use process::{HostLife, NodeNetwork, NodeSockets, ProcessConfig, ProcessRuntime};
 
 use std::collections::BTreeMap;
@@ -119,6 +121,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// The images that were loaded or pulled on this node, with all their names.
     fn loaded_images(&self) -> Vec<(Vec<String>, Image)> {
         Vec::new()
+    }
+
+    /// The runtime's images, for clients that list and change them; `None` if it has no images of its own.
+    fn image_service(&self) -> Option<ImageService> {
+        None
     }
 
     /// Creates the pod's sandbox (directories, namespaces).

@@ -12,9 +12,9 @@ use futures::future::BoxFuture;
 use super::dial::HostDialer;
 use super::{ProcessRuntime, host_error};
 use crate::runtime::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, Image, ImagePull, Memory, PodUid,
-    PullProgress, ResourceLimits, Runtime, RuntimeError, RuntimeEvents, SandboxRecord, SandboxSpec, Usage,
-    UsageByPod,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, Image, ImagePull, ImageService,
+    Memory, PodUid, PullProgress, ResourceLimits, Runtime, RuntimeError, RuntimeEvents, SandboxRecord,
+    SandboxSpec, Usage, UsageByPod,
 };
 use base::dial::{Dialer, LocalDialer, Transport};
 use base::session::{Session, SessionStreams};
@@ -121,6 +121,11 @@ impl Runtime for ProcessRuntime {
             (names, image_of(image))
         };
         loaded.map(with_digests).collect()
+    }
+
+    fn image_service(&self) -> Option<ImageService> {
+        let (catalogue, puller) = (self.catalogue.clone(), self.puller.clone());
+        Some(ImageService::new(catalogue, puller, self.shared.config.state_dir.clone()))
     }
 
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {

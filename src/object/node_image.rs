@@ -1,0 +1,143 @@
+//! The images of a node, as the endpoint `nodes/NAME/proxy/images` of Podium's kubelets describes them to clients.
+//!
+//! Clients may be older or newer than the node: absent fields have defaults, and unknown ones are ignored.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// The response to `GET images`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeImages {
+    /// The images that the node can start containers from at once.
+    pub images: Vec<NodeImage>,
+    /// The pulls in progress, and those that a client requested and that failed a short time ago.
+    pub pulls: Vec<NodeImagePull>,
+    /// The number of further images, which the limit of the response leaves out.
+    pub omitted: usize,
+}
+
+/// An image of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeImage {
+    /// Its names with tags, and its digests in repositories where it has no tag.
+    pub names: Vec<String>,
+    /// Its identity: `sha256:HEX`.
+    pub id: String,
+    /// Its digests in its repositories: `REPOSITORY@sha256:HEX`.
+    pub digests: Vec<String>,
+    /// The size of its files on disk.
+    pub size_bytes: u64,
+    /// The way it came to the node.
+    pub source: NodeImageSource,
+    /// The pods of the node with containers of it: `NAMESPACE/NAME`.
+    pub pods: Vec<String>,
+    /// The time of its last use or of its arrival, if it is known.
+    pub last_used: Option<Timestamp>,
+}
+
+/// The way an image came to a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeImageSource {
+    /// From its registry.
+    Pulled,
+    /// From an archive that a user loaded.
+    Loaded,
+    /// A user declared it.
+    Declared,
+    /// Podium brings it along.
+    BuiltIn,
+    /// In a way that this version does not know.
+    #[default]
+    #[serde(other)]
+    Unknown,
+}
+
+impl NodeImageSource {
+    /// Returns the word for it in tables: `built-in`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pulled => "pulled",
+            Self::Loaded => "loaded",
+            Self::Declared => "declared",
+            Self::BuiltIn => "built-in",
+            Self::Unknown => "-",
+        }
+    }
+}
+
+/// A pull of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeImagePull {
+    /// The full name of the image.
+    pub image: String,
+    /// The downloaded bytes.
+    pub done_bytes: u64,
+    /// The bytes to download, once they are known.
+    pub total_bytes: Option<u64>,
+    /// The reason why the pull failed; `None` while it is in progress.
+    pub error: Option<String>,
+}
+
+/// The response to `GET images/details`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeImageDetails {
+    /// The image as in the list.
+    pub image: NodeImage,
+    /// Its platform: `linux/amd64`; empty for one without files of its own.
+    pub platform: String,
+    /// The time at which it was built, by its configuration.
+    pub created: Option<Timestamp>,
+    /// The time of its arrival.
+    pub added_at: Option<Timestamp>,
+    /// The digest of its manifest, if it is known.
+    pub manifest_digest: Option<String>,
+    /// The program and its fixed arguments.
+    pub entrypoint: Vec<String>,
+    /// The default arguments.
+    pub cmd: Vec<String>,
+    /// Its environment: `NAME=value`.
+    pub env: Vec<String>,
+    /// The working directory.
+    pub working_dir: String,
+    /// `user[:group]`; empty for root.
+    pub user: String,
+    /// The signal that stops it; empty for SIGTERM.
+    pub stop_signal: String,
+    /// The ports that it names: `80/tcp`.
+    pub exposed_ports: Vec<String>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its layers, the lowest one first.
+    pub layers: Vec<NodeImageLayer>,
+}
+
+/// A layer of an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeImageLayer {
+    /// The digest of its uncompressed content.
+    pub digest: String,
+    /// The size of its files on disk, if it is known.
+    pub size_bytes: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_nodes_response_is_read_con_22() {
+        let text =
+            r#"{"images": [{"names": ["redis:7"], "id": "sha256:1", "source": "beamed", "colour": "red"}]}"#;
+        let read: NodeImages = serde_json::from_str(text).expect("a list");
+        assert_eq!(read.images[0].source, NodeImageSource::Unknown);
+        assert_eq!((read.images[0].names.as_slice(), read.omitted), (&["redis:7".to_owned()][..], 0));
+    }
+}
