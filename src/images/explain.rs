@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use crate::size::format_size;
 use crate::{Catalogue, ImageReference, Puller};
+use base::decimal_size::decimal_size;
 
 /// The time that the registry has for its answer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -60,7 +60,7 @@ pub async fn explain_registry(puller: &Puller, name: &str) -> String {
         let remote = puller.client().open(&reference, &keyring).await.map_err(|error| error.to_string())?;
         let manifest = remote.manifest().await.map_err(|error| error.with_hint())?;
         let bytes: u64 = manifest.layers.iter().map(|layer| layer.size).sum();
-        let (layers, size) = (manifest.layers.len(), format_size(bytes));
+        let (layers, size) = (manifest.layers.len(), decimal_size(bytes));
         Ok(format!("registry: {} with {layers} layers ({size}) from {}", manifest.digest, manifest.origin))
     };
     match tokio::time::timeout(PATIENCE, query).await {

@@ -17,7 +17,6 @@ mod reference;
 pub mod registry;
 mod removal;
 mod signal;
-mod size;
 pub mod store;
 
 pub use accounts::password_file;
@@ -28,7 +27,6 @@ pub use pull::{PullError, PullSecret, Puller, RunningPull};
 pub use reference::{ImageReference, InvalidReference};
 pub use removal::remove_unused;
 pub use signal::signal_number;
-pub use size::format_size;
 pub use store::{ImageStore, StoredImage};
 
 /// An image on this machine: the fields of CRI's `Image` that a kubelet reads.

@@ -5,7 +5,37 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
+
+/// The characters that are encoded in a segment of a path.
+const IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
+/// The characters that are encoded in a parameter.
+const IN_PARAMETER: &AsciiSet = &IN_SEGMENT.remove(b'/').remove(b':').remove(b'@');
+
+/// Returns the path of a node's images, for the list.
+pub fn list_path(node: &str) -> String {
+    format!("/api/v1/nodes/{}/proxy/images", utf8_percent_encode(node, IN_SEGMENT))
+}
+
+/// Returns the path for pulls and removals of the image of this name or id.
+pub fn image_path(node: &str, name: &str) -> String {
+    with_name(&list_path(node), name)
+}
+
+/// Returns the path of the details of the image of this name or id.
+pub fn details_path(node: &str, name: &str) -> String {
+    with_name(&format!("{}/details", list_path(node)), name)
+}
+
+/// Returns the path of the explanation of a name.
+pub fn explanation_path(node: &str, name: &str) -> String {
+    with_name(&format!("{}/explain", list_path(node)), name)
+}
+
+fn with_name(path: &str, name: &str) -> String {
+    format!("{path}?name={}", utf8_percent_encode(name, IN_PARAMETER))
+}
 
 /// The response to `GET images`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -131,6 +161,14 @@ pub struct NodeImageLayer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_encoded_in_paths_con_22() {
+        assert_eq!(
+            details_path("node-1", "a.io/b:1&name=x#?"),
+            "/api/v1/nodes/node-1/proxy/images/details?name=a.io/b:1%26name%3Dx%23%3F"
+        );
+    }
 
     #[test]
     fn a_newer_nodes_response_is_read_con_22() {

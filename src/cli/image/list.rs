@@ -5,7 +5,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::CatalogueArgs;
 use crate::cli::output::{eprint_line, print_line, printable};
-use images::{CatalogueImage, ImageOrigin, format_size};
+use base::decimal_size::decimal_size;
+use images::{CatalogueImage, ImageOrigin};
 
 const HEADERS: [&str; 6] = ["REPOSITORY", "TAG", "SOURCE", "IMAGE ID", "SIZE", "PROGRAM"];
 /// The maximum width of a cell; longer ones are cut, because an image's program may be a whole script.
@@ -40,7 +41,7 @@ fn row(image: &CatalogueImage) -> [String; 6] {
         tags,
         origin.to_owned(),
         id.unwrap_or_else(|| "-".to_owned()),
-        image.size_bytes.map_or_else(|| "-".to_owned(), format_size),
+        image.size_bytes.map_or_else(|| "-".to_owned(), decimal_size),
         image.program.clone(),
     ]
 }

@@ -16,10 +16,11 @@ use clap::Subcommand;
 
 use super::flags::InstanceArgs;
 use super::output::print_line;
+use base::decimal_size::decimal_size;
 use cluster::{ConfigFile, Images, default_data_dir, open_images};
 use host::containers_of_image;
 use images::store::Provenance;
-use images::{ImageStore, format_size, remove_unused};
+use images::{ImageStore, remove_unused};
 
 /// The commands for images.
 #[derive(Debug, Subcommand)]
@@ -126,7 +127,7 @@ fn prune(instance: &InstanceArgs, all: bool) -> Result<()> {
         print_line(&format!("deleted {}", image.id));
     }
     let bytes = removed.iter().map(|image| image.size_bytes).sum();
-    print_line(&format!("{} images removed, with {} of files", removed.len(), format_size(bytes)));
+    print_line(&format!("{} images removed, with {} of files", removed.len(), decimal_size(bytes)));
     Ok(())
 }
 

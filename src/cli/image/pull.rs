@@ -8,7 +8,8 @@ use anyhow::Result;
 use super::CatalogueArgs;
 use crate::cli::output::print_line;
 use crate::cli::runtime::runtime;
-use images::{Puller, format_size};
+use base::decimal_size::decimal_size;
+use images::Puller;
 
 /// The interval at which a terminal shows the progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
@@ -33,7 +34,7 @@ pub(super) fn run(request: &PullRequest) -> Result<()> {
             };
             clear();
             let image = image?;
-            print_line(&format!("pulled {name} {} ({})", image.id, format_size(image.size_bytes)));
+            print_line(&format!("pulled {name} {} ({})", image.id, decimal_size(image.size_bytes)));
         }
         Ok(())
     })
@@ -46,8 +47,8 @@ async fn show_progress(puller: &Puller, name: &str) {
         let Some((done, total)) = puller.progress(name).filter(|_| std::io::stderr().is_terminal()) else {
             continue;
         };
-        let total = total.map(|total| format!(" of {}", format_size(total))).unwrap_or_default();
-        let _ = write!(std::io::stderr(), "\r\u{1b}[K{}{total}", format_size(done));
+        let total = total.map(|total| format!(" of {}", decimal_size(total))).unwrap_or_default();
+        let _ = write!(std::io::stderr(), "\r\u{1b}[K{}{total}", decimal_size(done));
     }
 }
 

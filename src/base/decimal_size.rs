@@ -1,7 +1,7 @@
-//! Sizes as text.
+//! Sizes of images as text.
 
 /// `3.2MB`, in the decimal units image tools use.
-pub fn format_size(bytes: u64) -> String {
+pub fn decimal_size(bytes: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB"];
     let (mut value, mut unit) = (bytes as f64, 0);
     while value >= 999.5 && unit + 1 < units.len() {
@@ -24,7 +24,7 @@ mod tests {
         for (bytes, text) in
             [(0, "0B"), (999, "999B"), (1000, "1.0kB"), (4_261_502, "4.3MB"), (187_000_000, "187MB")]
         {
-            assert_eq!(format_size(bytes), text);
+            assert_eq!(decimal_size(bytes), text);
         }
     }
 }
