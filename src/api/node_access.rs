@@ -1,4 +1,4 @@
-//! Operations that only a pod's node can do: logs, exec, attach, port-forward.
+//! Operations that only a pod's node can do: logs, exec, attach, port-forward, and those on the node's images.
 //!
 //! Each kubelet registers itself under its node's name; requests about a pod go to its node's kubelet.
 
@@ -18,6 +18,7 @@ use super::ApiError;
 use base::dial::Transport;
 use base::session::{Session, SessionStreams};
 use object::SharedObject;
+use object::node_image::{NodeImageDetails, NodeImagePull, NodeImages};
 use object::well_known::annotation;
 
 /// The requested part of a container's log.
@@ -93,8 +94,31 @@ pub trait PodPorts: Send + Sync {
     fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, UnreachableError>>;
 }
 
+/// The operations on a node's images.
+pub trait ImageAccess: Send + Sync {
+    /// Returns the images and the pulls in progress.
+    fn list(&self) -> BoxFuture<'_, Result<NodeImages, ApiError>>;
+
+    /// Describes the image of a name or an id.
+    fn details(&self, name: String) -> BoxFuture<'_, Result<NodeImageDetails, ApiError>>;
+
+    /// Explains how a name resolves on the node, and what its registry has; takes some seconds if the registry does
+    /// not answer.
+    fn explain(&self, name: String) -> BoxFuture<'_, Result<String, ApiError>>;
+
+    /// Starts a pull of the image, unless one is in progress; [`Self::list`] shows how it goes on.
+    fn pull(&self, name: &str) -> Result<NodeImagePull, ApiError>;
+
+    /// Removes a name, or an image with all its names by its id, unless a container uses it. Returns the removed names,
+    /// and the id if the image itself was removed.
+    fn remove(&self, name: String) -> BoxFuture<'_, Result<Vec<String>, ApiError>>;
+}
+
 /// The operations that a node's kubelet offers to clients of the API.
 pub trait NodeAccess: Send + Sync {
+    /// Returns the access to the node's images; fails if the node has none of its own.
+    fn images(&self) -> Result<Arc<dyn ImageAccess>, ApiError>;
+
     /// Returns a container's log, in chunks; ends with the log (never, when following a running container).
     fn logs(
         &self,

@@ -1,5 +1,5 @@
-//! A node's proxy subresource, from which monitoring reads kubelets. Podium's kubelets have no server of
-//! their own, so the API responds from their reports.
+//! A node's proxy subresource, from which monitoring reads kubelets, and clients read and change their images. Podium's
+//! kubelets have no server of their own, so the API responds from their reports, and asks them about images.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 
 use super::Server;
 use super::kubelet_metrics;
+use super::query::Query;
 use super::respond::Responder;
 use super::response_format::not_allowed;
+use api::node_access::ImageAccess;
 use api::usage::{ResourceUsage, VolumeUsage};
 use api::{ApiError, node_access};
 use base::clock::time;
@@ -20,19 +22,29 @@ use object::storage::claims_of;
 use object::{Key, SharedObject};
 
 /// Handles a request for a node (`[SCHEME:]NAME[:PORT]`) and a path of its kubelet.
-pub(super) fn handle(server: &Server, name: &str, path: &str, method: &Method) -> Result<Response, ApiError> {
+pub(super) async fn handle(
+    server: &Server,
+    name: &str,
+    path: &str,
+    method: &Method,
+    query: &Query,
+) -> Result<Response, ApiError> {
     let parts: Vec<&str> = name.split(':').collect();
     let ([name] | ["http" | "https" | "", name, _] | [name, _]) = parts[..] else {
         return Err(ApiError::BadRequest(format!("invalid node request \"{name}\"")));
     };
     let node = server.api().get_as::<Node>(&Key::new("", name))?;
-    if server.api().node_access(name).is_none() {
+    let Some(kubelet) = server.api().node_access(name) else {
         return Err(ApiError::Unavailable(format!("cannot reach the kubelet of node {name}")));
+    };
+    let path = path.trim_matches('/');
+    if path == "images" || path.starts_with("images/") {
+        return images(&*kubelet.images()?, path, method, query).await;
     }
     if *method != Method::GET {
         return Err(not_allowed());
     }
-    match path.trim_matches('/') {
+    match path {
         "healthz" | "healthz/ping" | "healthz/log" | "healthz/syncloop" => {
             Ok(Responder::text(StatusCode::OK, "ok"))
         }
@@ -50,6 +62,32 @@ pub(super) fn handle(server: &Server, name: &str, path: &str, method: &Method) -
         // The machine's logs do not belong to a node, so this is the response of a kubelet with
         // `enableSystemLogHandler: false`.
         "logs" => Ok(Responder::text(StatusCode::METHOD_NOT_ALLOWED, "logs endpoint is disabled.\n")),
+        _ => Ok(Responder::text(StatusCode::NOT_FOUND, "404 page not found\n")),
+    }
+}
+
+/// Handles a request about a node's images; the parameter `name` is a name or an id.
+async fn images(
+    images: &dyn ImageAccess,
+    path: &str,
+    method: &Method,
+    query: &Query,
+) -> Result<Response, ApiError> {
+    let name = || {
+        let name = query.get("name").map(str::to_owned);
+        name.ok_or_else(|| ApiError::BadRequest("the parameter name is required".into()))
+    };
+    match (path, method) {
+        ("images", &Method::GET) => Responder::json(StatusCode::OK, &images.list().await?),
+        ("images/details", &Method::GET) => Responder::json(StatusCode::OK, &images.details(name()?).await?),
+        ("images/explain", &Method::GET) => {
+            Ok(Responder::text(StatusCode::OK, images.explain(name()?).await? + "\n"))
+        }
+        ("images", &Method::POST) => Responder::json(StatusCode::ACCEPTED, &images.pull(&name()?)?),
+        ("images", &Method::DELETE) => {
+            Responder::json(StatusCode::OK, &json!({ "removed": images.remove(name()?).await? }))
+        }
+        ("images" | "images/details" | "images/explain", _) => Err(not_allowed()),
         _ => Ok(Responder::text(StatusCode::NOT_FOUND, "404 page not found\n")),
     }
 }

@@ -118,7 +118,7 @@ async fn subresource(
         }
         (Subresource::Proxy, method) if target.kind() == Kind::Node => {
             let path = proxy::path_below(Kind::Node, request.uri().path());
-            node_proxy::handle(server, &key.name, &path, &method)
+            node_proxy::handle(server, &key.name, &path, &method, &format.query).await
         }
         (Subresource::Proxy, _) => proxy::handle(server, target.kind(), key, request).await,
         _ => Err(not_allowed()),

@@ -6,6 +6,7 @@ pub mod client_limiter;
 pub mod clock;
 pub mod count;
 pub mod cron;
+pub mod decimal_size;
 pub mod dial;
 pub mod dial_error;
 pub mod did_you_mean;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::changes::editable;
 use super::resource::ObjectRef;
+use object::node_image::image_path;
 
 /// The field manager for server-side apply.
 pub const FIELD_MANAGER: &str = "podium-console";
@@ -92,6 +93,20 @@ pub enum Mutation {
         target: ObjectRef,
         /// The key; `None` for the next one in its queue.
         key: Option<String>,
+    },
+    /// Lets a node pull an image.
+    PullImage {
+        /// The node.
+        node: ObjectRef,
+        /// The name of the image.
+        image: String,
+    },
+    /// Removes an image from a node.
+    RemoveImage {
+        /// The node.
+        node: ObjectRef,
+        /// The name or the id of the image.
+        image: String,
     },
     /// Several mutations, in order; the first failure stops the rest.
     All(Vec<Mutation>),
@@ -182,6 +197,14 @@ pub async fn execute(client: &Client, mutation: &Mutation) -> Result<Value, kube
                 .map_err(kube::Error::HttpError)?;
             client.request(request).await
         }
+        Mutation::PullImage { node, image } => {
+            let request = http::Request::post(image_path(&node.name, image));
+            client.request(request.body(Vec::new()).map_err(kube::Error::HttpError)?).await
+        }
+        Mutation::RemoveImage { node, image } => {
+            let request = http::Request::delete(image_path(&node.name, image));
+            client.request(request.body(Vec::new()).map_err(kube::Error::HttpError)?).await
+        }
         Mutation::All(mutations) => {
             let mut answer = Value::Null;
             for mutation in mutations {
@@ -211,9 +234,12 @@ pub async fn dry_run(client: &Client, mutation: &Mutation) -> Result<Option<Valu
         Mutation::Apply { target, body, force } => {
             apply(client, target, body, *force, WriteMode::DryRun).await.map(Some)
         }
-        Mutation::Delete { .. } | Mutation::Evict { .. } | Mutation::Step { .. } | Mutation::All(_) => {
-            Ok(None)
-        }
+        Mutation::Delete { .. }
+        | Mutation::Evict { .. }
+        | Mutation::Step { .. }
+        | Mutation::PullImage { .. }
+        | Mutation::RemoveImage { .. }
+        | Mutation::All(_) => Ok(None),
     }
 }
 

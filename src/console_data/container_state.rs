@@ -8,8 +8,10 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use crate::pod_status::pulling;
 use crate::store::{ContainerUsages, ResourceUsage};
 use console_toolkit::health::Health;
+use object::pod::{PullProgress, container_pull_progress};
 use object::quantity::Amount;
 use object::time::read_go_duration;
 
@@ -44,6 +46,8 @@ pub struct ContainerFacts {
     pub is_running: bool,
     /// The container waits for its first start or a restart.
     pub is_waiting: bool,
+    /// The progress of the image pull for which the container waits, if its kubelet reports it.
+    pub pull: Option<PullProgress>,
     /// The server's message about the state.
     pub message: Option<String>,
     /// The start of the current run.
@@ -110,6 +114,7 @@ fn of_container(
     used: Option<ResourceUsage>,
 ) -> ContainerFacts {
     let state = status.and_then(|status| status.state.as_ref());
+    let pull = status.and_then(container_pull_progress);
     let (word, health, message) = describe_state(state, role, status.is_some_and(|status| status.ready));
     let last = status.and_then(|status| status.last_state.as_ref()?.terminated.as_ref());
     let waits = state.and_then(|state| state.waiting.as_ref()).and_then(|waiting| waiting.reason.as_deref());
@@ -127,10 +132,11 @@ fn of_container(
         name: container.name.clone(),
         role,
         ready: status.filter(|_| matches!(role, "" | "sidecar")).map(|status| status.ready),
-        state: word,
+        state: pull.map_or(word, pulling),
         health,
         is_running: state.is_some_and(|state| state.running.is_some()),
         is_waiting: state.is_some_and(|state| state.waiting.is_some()),
+        pull,
         message,
         since: state.and_then(|state| state.running.as_ref()?.started_at.as_ref()).map(|time| time.0),
         restarts,

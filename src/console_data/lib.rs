@@ -16,7 +16,7 @@
 //! | [`clusters`], [`contexts`] | the clusters that are shown at the same time, each with its own stores, kinds, links and journal; the user's other clusters |
 //! | [`access`] | permissions: the user's own, and the subjects to which RBAC grants one |
 //! | [`context`], [`thresholds`], [`sort_memory`] | the state that screens may read |
-//! | [`rows`], [`list`], [`kind_view`], [`index`], [`query`], [`related`], [`capacity`] | rows of tables; relations between objects; how many pods fit |
+//! | [`rows`], [`list`], [`node_images`], [`kind_view`], [`index`], [`query`], [`related`], [`capacity`] | rows of tables; relations between objects; how many pods fit |
 //! | [`cluster_file`], [`drafts`], [`saved_tabs`], [`screen_dumps`] | files that the console saves; among them unsaved editor texts and the tabs of the last run |
 //! | [`point_in_time`], [`past`] | earlier states of the cluster: their names, and requests for them |
 //! | [`message`], [`feed`] | events, and the watchers that send them |
@@ -45,6 +45,7 @@ pub mod kind_view;
 pub mod links;
 pub mod list;
 pub mod message;
+pub mod node_images;
 pub mod node_shell;
 pub mod past;
 pub mod pod_status;

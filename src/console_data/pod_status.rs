@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use console_toolkit::health::Health;
-use object::pod::{PrintedStatus, printed_status};
+use object::pod::{PrintedStatus, PullProgress, pod_pull_progress, printed_status};
 
 /// The values of the columns READY, STATUS and RESTARTS.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,23 @@ pub struct PodStatus {
     pub(crate) last_restart: Option<Timestamp>,
     /// The health of that status.
     pub health: Health,
+    /// The progress of the image pulls for which the pod waits, if its kubelet reports it.
+    pub pull: Option<PullProgress>,
+}
+
+impl PodStatus {
+    /// Returns STATUS, or the progress of the image pulls for which the pod waits: `Pulling 43%`.
+    pub fn with_progress(&self) -> String {
+        self.pull.map_or_else(|| self.status.clone(), pulling)
+    }
+}
+
+/// Returns the progress of a pull as a state: `Pulling 43%`.
+pub(crate) fn pulling(progress: PullProgress) -> String {
+    match progress.percent() {
+        Some(percent) => format!("Pulling {percent}%"),
+        None => "Pulling".to_owned(),
+    }
 }
 
 /// Returns the columns as kubectl prints them, and the pod's health.
@@ -29,7 +46,9 @@ pub fn of(pod: &Pod) -> PodStatus {
     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Unknown");
     let status = if status.is_empty() { phase.to_string() } else { status };
     let health = health_of(&status, phase, ready, total);
-    PodStatus { ready, total, status, restarts, last_restart, health }
+    // Another state of the pod matters more: it terminates, or one of its containers fails.
+    let pull = pod_pull_progress(pod).filter(|_| health == Health::Pending);
+    PodStatus { ready, total, status, restarts, last_restart, health, pull }
 }
 
 fn health_of(reason: &str, phase: &str, ready: usize, total: usize) -> Health {
@@ -113,5 +132,43 @@ mod tests {
             "0/1",
             Health::Terminating,
         );
+    }
+
+    /// Only a kubelet that reports the progress of pulls changes what the status shows.
+    #[test]
+    fn a_status_shows_the_progress_of_a_pull_con_4() {
+        let pod = |waiting: serde_json::Value, other: serde_json::Value| -> Pod {
+            let status = |name: &str, state| json!({"name": name, "ready": false, "restartCount": 0, "image": "", "imageID": "", "state": state});
+            serde_json::from_value(json!({"spec": {"containers": [{"name": "a"}, {"name": "b"}]},
+                "status": {"phase": "Pending", "containerStatuses": [status("a", json!({"waiting": waiting})),
+                    status("b", other)]}}))
+            .expect("a pod")
+        };
+        let creating = |message: Option<&str>| json!({"reason": "ContainerCreating", "message": message});
+        let running = || json!({"running": {}});
+        let failing = || json!({"waiting": {"reason": "ErrImagePull", "message": "1.0 of 2.0 MB"}});
+        for (of, status, shown) in [
+            (pod(creating(Some("4.3 of 10.0 MB")), running()), "ContainerCreating", "Pulling 43%"),
+            (pod(creating(Some("4.3 MB")), running()), "ContainerCreating", "Pulling"),
+            (pod(creating(Some("waits for a volume")), running()), "ContainerCreating", "ContainerCreating"),
+            (pod(creating(None), running()), "ContainerCreating", "ContainerCreating"),
+            (
+                pod(json!({"reason": "ErrImagePull", "message": "1.0 of 2.0 MB"}), running()),
+                "ErrImagePull",
+                "ErrImagePull",
+            ),
+            (
+                pod(
+                    json!({"reason": "ImagePullBackOff"}),
+                    json!({"waiting": creating(Some("4.3 of 10.0 MB"))}),
+                ),
+                "ImagePullBackOff",
+                "ImagePullBackOff",
+            ),
+            (pod(creating(Some("4.3 of 10.0 MB")), failing()), "ContainerCreating", "Pulling 43%"),
+        ] {
+            let seen = super::of(&of);
+            assert_eq!((seen.status.as_str(), seen.with_progress().as_str()), (status, shown));
+        }
     }
 }

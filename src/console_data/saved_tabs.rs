@@ -150,6 +150,8 @@ pub enum SavedScreen {
     Files(PathBuf),
     /// The saved files.
     Dumps,
+    /// The images of this node, or of all.
+    Images(Option<String>),
 }
 
 /// A query for the subjects that have a permission.
@@ -422,7 +424,8 @@ impl SavedView {
             | SavedScreen::Journal
             | SavedScreen::Contexts
             | SavedScreen::Files(_)
-            | SavedScreen::Dumps => false,
+            | SavedScreen::Dumps
+            | SavedScreen::Images(_) => false,
             SavedScreen::Table
             | SavedScreen::Describe
             | SavedScreen::Yaml

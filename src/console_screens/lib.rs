@@ -44,6 +44,7 @@ pub mod faulty_screen;
 pub mod files;
 pub mod forwards;
 pub mod help;
+pub mod images;
 pub mod journal;
 pub mod kinds;
 pub mod logs;
@@ -251,6 +252,10 @@ screens! {
     Dumps(dumps::DumpsScreen),
     /// A saved file.
     DumpText(dumps::DumpText),
+    /// The images of nodes.
+    Images(images::Images),
+    /// A text about an image.
+    ImageText(images::ImageText),
     /// All keys.
     Help(help::Help),
     /// The journal of changes.
@@ -384,6 +389,7 @@ impl Screen {
             | Self::Access(_)
             | Self::Drills(_)
             | Self::Explain(_)
+            | Self::Images(_)
             | Self::Timeline(_)
             | Self::Topology(_)
             | Self::Versions(_)
@@ -395,6 +401,7 @@ impl Screen {
             | Self::DumpText(_)
             | Self::Forwards(_)
             | Self::Help(_)
+            | Self::ImageText(_)
             | Self::Journal(_)
             | Self::Kinds(_)
             | Self::Logs(_)
@@ -438,6 +445,8 @@ impl From<Route> for Screen {
             Route::Files(route) => files::Files::new(route).into(),
             Route::Dumps(dir) => dumps::DumpsScreen::new(dir).into(),
             Route::Dump(path) => dumps::DumpText::new(path).into(),
+            Route::Images(only) => images::Images::new(only).into(),
+            Route::ImageText(route) => images::ImageText::new(route).into(),
             Route::Topology => topology::Topology::default().into(),
             Route::Rollout(object) => rollout::Rollout::new(object).into(),
             Route::RolloutAt(object, set) => rollout::Rollout::at(object, set).into(),

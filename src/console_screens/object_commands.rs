@@ -12,7 +12,7 @@ use console_data::point_in_time::TimeSelector;
 use console_data::related;
 use console_data::resource::ObjectRef;
 use console_data::scope::Scope;
-use console_operations::effect::{Effect, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
+use console_operations::effect::{Effect, ImageScope, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
 use console_operations::navigate;
 use console_operations::operations::{self, drain};
 use console_toolkit::command::{Command, KeyContext};
@@ -181,6 +181,10 @@ pub fn run(
         Command::Transfer => vec![Effect::open(Route::Transfer(current, None))],
         Command::Attach => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Attach))],
         Command::Debug => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Debug))],
+        Command::ShowImages if current.kind.is::<Node>() => {
+            vec![Effect::open(Route::Images(ImageScope::Node(current.name)))]
+        }
+        Command::ShowImages => vec![Effect::open(Route::Images(ImageScope::Pod(current)))],
         Command::PodNode => navigate::open_node(cx, &current),
         Command::Explain if related::is_unscheduled(cx, &current) => {
             vec![Effect::open(Route::Pending(current))]

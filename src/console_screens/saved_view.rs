@@ -66,6 +66,10 @@ impl Screen {
                     ..plain(SavedScreen::Tree)
                 }
             }
+            Self::Images(images) => plain(SavedScreen::Images(images.keep()?)),
+            Self::ImageText(_) => {
+                return Err("its image may be removed by then; the list of images is restored");
+            }
             Self::Topology(_) => plain(SavedScreen::Topology),
             Self::Drills(_) => plain(SavedScreen::Drills),
             Self::Kinds(_) => plain(SavedScreen::Kinds),

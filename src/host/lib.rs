@@ -37,7 +37,7 @@ pub use daemon::{accounts_of_system, bound_as_containers, namespaces_work, node_
 pub use descendants::Descendants;
 pub use faults::{HostDiskFault, HostFaults};
 pub use id_ranges::id_ranges_of_pods;
-pub use image_users::{ImageUsers, containers_of_image};
+pub use image_users::{ImageUsers, containers_of_image, pods_by_image};
 pub use memory::Memory;
 pub use record::after_all;
 pub use record::{

@@ -9,19 +9,23 @@ mod accounts;
 mod builtin;
 mod catalogue;
 mod entry;
+mod explain;
 pub mod garbage;
 mod pull;
 pub mod push;
 mod reference;
 pub mod registry;
+mod removal;
 mod signal;
 pub mod store;
 
 pub use accounts::password_file;
 pub use catalogue::{Catalogue, CatalogueImage, Explanation, ImageOrigin, ResolveError, ResolvedImage, Step};
 pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};
-pub use pull::{PullError, PullSecret, Puller};
+pub use explain::{ExplainedSources, explain_registry, explain_sources};
+pub use pull::{PullError, PullSecret, Puller, RunningPull};
 pub use reference::{ImageReference, InvalidReference};
+pub use removal::remove_unused;
 pub use signal::signal_number;
 pub use store::{ImageStore, StoredImage};
 

@@ -28,6 +28,7 @@ pub mod low_ports;
 pub mod managed;
 pub mod names;
 pub mod node;
+pub mod node_image;
 pub mod node_selector;
 mod numeric_quantities;
 pub mod owner;

@@ -18,10 +18,11 @@ use clap::Subcommand;
 use super::flags::InstanceArgs;
 use super::output::{eprint_line, print_line};
 use super::user_ids;
+use base::decimal_size::decimal_size;
 use cluster::{ConfigFile, Images, default_data_dir, open_images};
-use host::{ImageUsers, containers_of_image};
-use images::ImageStore;
+use host::ImageUsers;
 use images::store::Provenance;
+use images::{ImageStore, remove_unused};
 
 /// The commands for images.
 #[derive(Debug, Subcommand)]
@@ -126,12 +127,8 @@ fn data_dir(instance: &InstanceArgs) -> Result<PathBuf> {
 fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
     let data_dir = data_dir(instance)?;
     let store = ImageStore::of(&data_dir);
-    let users = |image: &images::StoredImage| {
-        let users = containers_of_image(&data_dir.join("nodes"), &image.id);
-        (!users.is_empty()).then(|| users.join(", "))
-    };
     for image in images {
-        let removed = store.remove(image, users)?;
+        let removed = remove_unused(&store, &data_dir.join("nodes"), image)?;
         for gone in removed {
             let action = if gone.starts_with("sha256:") { "deleted" } else { "untagged" };
             print_line(&format!("{action} {gone}"));
@@ -153,23 +150,8 @@ fn prune(instance: &InstanceArgs, all: bool) -> Result<()> {
         print_line(&format!("deleted {}", image.id));
     }
     let bytes = removed.iter().map(|image| image.size_bytes).sum();
-    print_line(&format!("{} images removed, with {} of files", removed.len(), size(bytes)));
+    print_line(&format!("{} images removed, with {} of files", removed.len(), decimal_size(bytes)));
     Ok(())
-}
-
-/// `3.2MB`, in the decimal units image tools use.
-fn size(bytes: u64) -> String {
-    let units = ["B", "kB", "MB", "GB", "TB"];
-    let (mut value, mut unit) = (bytes as f64, 0);
-    while value >= 999.5 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    if unit == 0 || value >= 99.5 {
-        format!("{value:.0}{}", units[unit])
-    } else {
-        format!("{value:.1}{}", units[unit])
-    }
 }
 
 /// Opens a file to load; an error contains its name.

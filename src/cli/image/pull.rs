@@ -9,6 +9,7 @@ use super::CatalogueArgs;
 use crate::cli::flags::InstanceArgs;
 use crate::cli::output::print_line;
 use crate::cli::runtime::runtime;
+use base::decimal_size::decimal_size;
 use images::Puller;
 
 /// The interval at which a terminal shows the progress.
@@ -40,7 +41,7 @@ pub(super) fn run(request: &PullRequest) -> Result<()> {
             };
             clear();
             let image = image?;
-            print_line(&format!("pulled {name} {} ({})", image.id, super::size(image.size_bytes)));
+            print_line(&format!("pulled {name} {} ({})", image.id, decimal_size(image.size_bytes)));
         }
         Ok(())
     })
@@ -53,8 +54,8 @@ async fn show_progress(puller: &Puller, name: &str) {
         let Some((done, total)) = puller.progress(name).filter(|_| std::io::stderr().is_terminal()) else {
             continue;
         };
-        let total = total.map(|total| format!(" of {}", super::size(total))).unwrap_or_default();
-        let _ = write!(std::io::stderr(), "\r\u{1b}[K{}{total}", super::size(done));
+        let total = total.map(|total| format!(" of {}", decimal_size(total))).unwrap_or_default();
+        let _ = write!(std::io::stderr(), "\r\u{1b}[K{}{total}", decimal_size(done));
     }
 }
 

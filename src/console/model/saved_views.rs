@@ -14,7 +14,7 @@ use console_data::message::{Message, ScreenMessage};
 use console_data::resource::{ClusterId, Kind, ObjectRef, Uid};
 use console_data::saved_tabs::{HOME, ObjectFate, SavedQuery, SavedScope, SavedScreen, SavedView};
 use console_data::screen_dumps;
-use console_operations::effect::{ConnectionRoute, Effect, FilesRoute, Route};
+use console_operations::effect::{ConnectionRoute, Effect, FilesRoute, ImageScope, Route};
 use console_screens::connection::Connection;
 use console_screens::contexts::Contexts;
 use console_screens::drills::Drills;
@@ -119,6 +119,9 @@ impl Model {
                 Contexts::new(self.setup.home.clone(), self.setup.context.clone()).into()
             }
             SavedScreen::Files(path) => Route::Files(FilesRoute { path: path.clone(), apply: false }).into(),
+            SavedScreen::Images(node) => {
+                Route::Images(node.clone().map_or(ImageScope::All, ImageScope::Node)).into()
+            }
             SavedScreen::Dumps => {
                 Route::Dumps(screen_dumps::directory(self.setup.config_dir.as_ref()?)).into()
             }

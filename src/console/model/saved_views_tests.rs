@@ -16,7 +16,8 @@ use console_data::saved_tabs::SavedTabs;
 use console_data::saved_tabs::{ObjectFate, SavedRelation, SavedScope, SavedScreen, SavedTab, SavedView};
 use console_data::store::{Change, Delta};
 use console_operations::effect::{
-    ConnectionRoute, FilesRoute, LogRun, Route, RowScope, TableRoute, TerminalPurpose,
+    ConnectionRoute, FilesRoute, ImageContent, ImageScope, ImageTextRoute, LogRun, Route, RowScope,
+    TableRoute, TerminalPurpose,
 };
 use console_screens::contexts::Contexts;
 use console_screens::drills::Drills;
@@ -65,6 +66,12 @@ fn one_of_each() -> Vec<(Screen, bool)> {
     };
     let connection = ConnectionRoute { source: "default/web".into(), destination: "shop:80".into() };
     let owned = TableRoute::of(kind("pods")).only(RowScope::OwnedBy(deployment()));
+    let image_text = ImageTextRoute {
+        node: "node-1".into(),
+        image: "redis:7".into(),
+        content: ImageContent::Details,
+        known: Vec::new(),
+    };
     vec![
         (Overview::default().into(), false),
         (Help::new(Vec::new(), Vec::new(), Vec::new()).into(), false),
@@ -76,6 +83,8 @@ fn one_of_each() -> Vec<(Screen, bool)> {
         (Route::Files(FilesRoute { path: "/tmp".into(), apply: true }).into(), true),
         (Route::Dumps("/nowhere/screen-dumps".into()).into(), true),
         (Route::Dump("/nowhere/screen-dumps/pods.csv".into()).into(), false),
+        (Route::Images(ImageScope::Node("node-1".into())).into(), true),
+        (Route::ImageText(image_text).into(), false),
         (Route::Transfer(web(), None).into(), false),
         (JournalScreen::default().into(), true),
         (Kinds::default().into(), true),

@@ -200,7 +200,9 @@ fn touches_secrets(action: &Action) -> bool {
             | Mutation::Apply { target, .. }
             | Mutation::Delete { target, .. }
             | Mutation::Evict { target, .. }
-            | Mutation::Step { target, .. } => is_secret(target),
+            | Mutation::Step { target, .. }
+            | Mutation::PullImage { node: target, .. }
+            | Mutation::RemoveImage { node: target, .. } => is_secret(target),
             Mutation::All(all) => all.iter().any(has),
         }
     }
@@ -264,7 +266,10 @@ fn keep_mutation(mutation: &Mutation) -> Option<SavedMutation> {
             grace_seconds: params.grace_period_seconds,
             policy: params.propagation_policy.as_ref().map(|policy| format!("{policy:?}")),
         },
-        Mutation::Evict { .. } | Mutation::Step { .. } => return None,
+        Mutation::Evict { .. }
+        | Mutation::Step { .. }
+        | Mutation::PullImage { .. }
+        | Mutation::RemoveImage { .. } => return None,
         Mutation::All(all) => SavedMutation::All(all.iter().map(keep_mutation).collect::<Option<_>>()?),
     })
 }

@@ -131,6 +131,9 @@ impl Column {
     }
 }
 
+/// The space that a bar takes behind a status, if there is enough: a space and the bar.
+const BAR: usize = 6;
+
 /// The content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
@@ -138,6 +141,8 @@ pub enum Cell {
     Text(CompactString),
     /// A status: text with a health.
     Status(CompactString, Health),
+    /// A status with a bar behind it: its progress in percent.
+    Progress(CompactString, Health, u8),
     /// Text that warns.
     Warning(CompactString),
     /// Less important text.
@@ -206,9 +211,11 @@ impl Cell {
     /// Returns the text to draw; requests a redraw if it contains an age.
     pub fn show<'a>(&'a self, cx: &Context<'_>) -> Cow<'a, str> {
         match self {
-            Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
-                Cow::Borrowed(text)
-            }
+            Self::Text(text)
+            | Self::Warning(text)
+            | Self::Dim(text)
+            | Self::Status(text, _)
+            | Self::Progress(text, ..) => Cow::Borrowed(text),
             Self::Used { text, load, .. } => {
                 Cow::Owned(format!("{}{text}", cx.thresholds.level(*load).mark()))
             }
@@ -231,6 +238,7 @@ impl Cell {
             | Self::Warning(text)
             | Self::Dim(text)
             | Self::Status(text, _)
+            | Self::Progress(text, ..)
             | Self::Used { text, .. } => Cow::Borrowed(text),
             Self::Age(None) => Cow::Borrowed(""),
             _ => {
@@ -253,6 +261,7 @@ impl Cell {
             | Self::Warning(text)
             | Self::Dim(text)
             | Self::Status(text, _)
+            | Self::Progress(text, ..)
             | Self::Used { text, .. } => to.write_str(text),
         };
     }
@@ -281,6 +290,7 @@ impl Cell {
             Self::Text(text) | Self::Dim(text) => text.len(),
             Self::Used { text, .. } => text.len() + 1,
             Self::Status(text, health) => text.len() + health.glyph().width() + 1,
+            Self::Progress(text, health, _) => text.len() + health.glyph().width() + 1 + BAR,
             Self::Warning(text) => text.len() + 2,
             _ => usize::MAX,
         }
@@ -294,6 +304,7 @@ impl Cell {
             Self::Text(text) | Self::Dim(text) => text.width(),
             Self::Used { text, .. } => text.width() + 1,
             Self::Status(text, health) => text.width() + health.glyph().width() + 1,
+            Self::Progress(text, health, _) => text.width() + health.glyph().width() + 1 + BAR,
             Self::Warning(text) => text.width() + 2,
             Self::Age(Some(_)) | Self::Until(_) => AGE,
             Self::Restarts(count, Some(_)) if *count > 0 => count.to_string().len() + AGE + " ( ago)".len(),

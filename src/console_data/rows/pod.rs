@@ -45,7 +45,12 @@ pub(crate) fn row(pod: StoredObject<'_, Pod>, used: Option<ResourceUsage>) -> Ro
     let cells = vec![
         Cell::server_text(pod.name()),
         Cell::Ratio(i64::from(seen.ready), i64::from(seen.total)),
-        Cell::Status(console_toolkit::text::clean(&seen.status).into(), seen.health),
+        match seen.pulled_percent {
+            Some(percent) => {
+                Cell::Progress(console_toolkit::text::clean(&seen.status).into(), seen.health, percent)
+            }
+            None => Cell::Status(console_toolkit::text::clean(&seen.status).into(), seen.health),
+        },
         Cell::Restarts(i64::from(seen.restarts), seen.last_restart),
         used.map_or_else(unknown, |used| Cell::cpu(used.cpu_millis, most_cpu, requested_cpu)),
         used.map_or_else(unknown, |used| Cell::share(Resource::Cpu, used.cpu_millis, requested_cpu)),

@@ -12,13 +12,16 @@ use super::packed_object::PackedKind;
 use super::pod_references::PodReferences;
 use crate::pod_status;
 use console_toolkit::health::Health;
+use object::pod::PullProgress;
 use object::quantity::Amount;
 use object::resources::{Amounts, pod_level_resources, spec_requests};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodSummary {
-    /// STATUS as kubectl prints it.
+    /// STATUS as kubectl prints it, or the progress of an image pull.
     pub status: Arc<str>,
+    /// The progress of the image pulls for which the pod waits, in percent.
+    pub(crate) pulled_percent: Option<u8>,
     pub health: Health,
     /// Ready containers.
     pub ready: u32,
@@ -61,7 +64,8 @@ impl PackedKind for Pod {
             .map(|spec| spec.containers.iter().filter_map(|c| c.image.as_deref()).collect())
             .unwrap_or_default();
         PodSummary {
-            status: interner.text(&seen.status),
+            status: interner.text(&seen.with_progress()),
+            pulled_percent: seen.pull.and_then(PullProgress::percent),
             health: seen.health,
             ready: u32::try_from(seen.ready).unwrap_or(u32::MAX),
             total: u32::try_from(seen.total).unwrap_or(u32::MAX),

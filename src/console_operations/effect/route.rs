@@ -153,6 +153,39 @@ pub struct FilesRoute {
     pub apply: bool,
 }
 
+/// The images that a list shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageScope {
+    /// Those of all nodes.
+    All,
+    /// Those of one node.
+    Node(String),
+    /// Those that a pod uses, on its node.
+    Pod(ObjectRef),
+}
+
+/// A text about an image of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageTextRoute {
+    /// The node.
+    pub node: String,
+    /// The name of the image, or its id.
+    pub image: String,
+    /// The text.
+    pub content: ImageContent,
+    /// What is known without the node's answer.
+    pub known: Vec<String>,
+}
+
+/// The content of a text about an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageContent {
+    /// Its configuration, layers and digests.
+    Details,
+    /// Where its name comes from.
+    Explanation,
+}
+
 /// A screen to open.
 #[derive(Clone, Debug)]
 pub enum Route {
@@ -184,6 +217,10 @@ pub enum Route {
     Dumps(PathBuf),
     /// A saved file.
     Dump(PathBuf),
+    /// The images of nodes.
+    Images(ImageScope),
+    /// A text about an image of a node.
+    ImageText(ImageTextRoute),
     /// The topology: zones, their nodes, and the pods on them.
     Topology,
     /// The containers of a pod.

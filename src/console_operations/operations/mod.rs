@@ -9,6 +9,7 @@ pub mod drain;
 pub mod fault;
 pub mod fence;
 pub mod forward;
+pub mod image;
 pub mod label;
 mod label_syntax;
 pub mod node;

@@ -15,11 +15,15 @@ use console_data::pod_status;
 use console_data::rows::usage::format_bytes;
 use console_data::thresholds::{Load, Resource, ThresholdLevel, percent};
 use console_toolkit::text::{clean, fit, pad};
+use console_toolkit::widget::gauge::{bar, bar_text};
+use object::pod::PullProgress;
 
 /// Width of the state column.
 const STATE: usize = 22;
 /// Minimum width of the image column if usage in percent is shown beside it.
 const IMAGE: usize = 24;
+/// Width of the bar of a pull among the details.
+const PULL_BAR: usize = 24;
 /// Width of the columns for restarts and amounts.
 const NUMBER: usize = 8;
 
@@ -47,7 +51,7 @@ pub(super) fn draw(
         Layout::vertical([Constraint::Length(rows.min(area.height * 3 / 5)), Constraint::Min(3)]).areas(area);
     let status = pod_status::of(pod);
     let title = format!(" Containers of {} ", clean(&target.describe()));
-    let state = format!(" {} {} ", theme.state_sign(status.health), clean(&status.status));
+    let state = format!(" {} {} ", theme.state_sign(status.health), clean(&status.with_progress()));
     let block = theme
         .block_focused("")
         .title_top(Line::styled(
@@ -162,9 +166,18 @@ impl Columns {
             Span::raw(if selected { "▸ " } else { "  " }),
             Span::styled(format!("{} ", theme.state_sign(one.health)), theme.health(one.health)),
             Span::raw(pad(&fit(&name, self.name.saturating_sub(1)), self.name)),
-            Span::styled(pad(&fit(&clean(&one.state), STATE), STATE + 2), theme.health(one.health)),
-            Span::styled(format!("{:>NUMBER$}", one.restarts), restarts),
         ];
+        let state = fit(&clean(&one.state), STATE).into_owned();
+        match one.pull.and_then(PullProgress::share) {
+            Some(share) => {
+                let bar_columns = STATE.saturating_sub(state.width() + 1);
+                spans.push(Span::styled(format!("{state} "), theme.health(one.health)));
+                spans.extend(bar(share, bar_columns, theme.health(one.health), theme.chart.empty));
+                spans.push(Span::raw("  "));
+            }
+            None => spans.push(Span::styled(pad(&state, STATE + 2), theme.health(one.health))),
+        }
+        spans.push(Span::styled(format!("{:>NUMBER$}", one.restarts), restarts));
         if self.measured {
             for of in [ResourceRow::cpu(one), ResourceRow::memory(one)] {
                 let mut cell = |text: String, load: Load| {
@@ -216,6 +229,9 @@ fn about(cx: &Context<'_>, one: &ContainerFacts) -> Vec<Line<'static>> {
             ]));
         }
     };
+    if let Some(share) = one.pull.and_then(PullProgress::share) {
+        field("pulling", bar_text(share, PULL_BAR), theme.health(one.health));
+    }
     if let Some(message) = &one.message {
         field("message", message.clone(), theme.health(one.health));
     }

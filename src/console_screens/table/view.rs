@@ -22,6 +22,7 @@ use console_data::sort_memory::Direction;
 use console_data::thresholds::{Load, ThresholdLevel};
 use console_operations::effect::RowScope;
 use console_toolkit::text::{clean, fit, grouped, wrapped};
+use console_toolkit::widget::gauge::bar;
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
@@ -153,6 +154,9 @@ fn link_hosts(
         return;
     }
 }
+
+/// The shortest bar that is drawn behind a status: a shorter one says nothing.
+const LEAST_BAR: usize = 3;
 
 /// Width before a row for the mark or the cursor.
 const LEAD: u16 = 2;
@@ -440,7 +444,7 @@ fn draw_row<'a>(
             }
         } else if selected {
             // In the cursor's row only a state keeps its own colour; other cells have the colours of the cursor.
-            style = if matches!(cell, Cell::Status(..) | Cell::Warning(_)) {
+            style = if matches!(cell, Cell::Status(..) | Cell::Progress(..) | Cell::Warning(_)) {
                 theme.table.cursor.patch(style)
             } else {
                 Style::default()
@@ -453,11 +457,19 @@ fn draw_row<'a>(
             style = theme.table.mark;
         }
         let text = match cell {
-            Cell::Status(_, health) => format!("{} {text}", health.glyph()),
+            Cell::Status(_, health) | Cell::Progress(_, health, _) => format!("{} {text}", health.glyph()),
             Cell::Warning(_) => format!("⚠ {text}"),
             _ => text.clone(),
         };
-        spans.push(Span::styled(aligned(&text, *width, align), style));
+        let bar_columns = width.saturating_sub(text.width() + 1);
+        if let Cell::Progress(_, _, percent) = cell
+            && bar_columns >= LEAST_BAR
+        {
+            spans.push(Span::styled(format!("{text} "), style));
+            spans.extend(bar(f64::from(*percent) / 100.0, bar_columns, style, theme.chart.empty));
+        } else {
+            spans.push(Span::styled(aligned(&text, *width, align), style));
+        }
         spans.push(Span::raw(" ".repeat(GAP)));
     }
     Line::from(spans)
@@ -467,7 +479,7 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
     use console_toolkit::health::Health;
     let theme = cx.theme;
     match cell {
-        Cell::Status(_, health) => theme.health(*health),
+        Cell::Status(_, health) | Cell::Progress(_, health, _) => theme.health(*health),
         Cell::Warning(_) => theme.status.pending,
         Cell::Used { text, load, .. } => match cx.thresholds.level(*load) {
             ThresholdLevel::At => theme.status.failed,

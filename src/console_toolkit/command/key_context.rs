@@ -58,6 +58,8 @@ key_contexts! {
     Dumps "Screen dumps",
     /// The text of a saved file.
     DumpText "A screen dump",
+    /// The images of nodes.
+    Images "Images of nodes",
     /// CronJobs.
     CronJobs "CronJobs",
     /// Secrets.

@@ -35,6 +35,12 @@ pub const PROMPT_WORDS: &[PromptWord] = &[
     prompt_word("dir", "", "DIRECTORY", "List the manifests of a directory: show, apply, delete"),
     prompt_word("apply", "", "FILE", "Apply a manifest, or those of a directory, after a preview"),
     prompt_word("screendumps", "sd screendump scr", "", "List files saved with ctrl-s: show, edit, remove"),
+    prompt_word(
+        "images",
+        "image img",
+        "NODE",
+        "List the images of all nodes, or of one: pull, remove, explain",
+    ),
     prompt_word("overview", "home pulse pulses pu", "", "Open the overview"),
     prompt_word("aliases", "kinds a", "", "List kinds and their short names"),
     prompt_word("journal", "", "", "List changes, and undo them"),

@@ -159,7 +159,7 @@ commands! {
     Kill "kill" ["ctrl-k"] "" Cluster "Kill: delete without a grace period" in Pods;
     Transfer "transfer" ["t"] "copy files" Cluster "Copy files out of it, or into it"
         in Pods { short: "" }, Containers;
-    PodNode "node" ["o"] "" Nothing "Go to its node" in Pods;
+    PodNode "node" ["o"] "" Nothing "Go to its node" in Pods, Images { short: "node" };
 
     // Nodes.
     Cordon "cordon" ["c"] "cordon" Cluster "Cordon: the node accepts no new pods" in Nodes;
@@ -168,6 +168,13 @@ commands! {
     Taint "taint" ["t"] "taint" Cluster "Set or remove taints" in Nodes;
     Fence "fence" ["F"] "fence" Cluster "Fence: kill all its processes, after confirmation; or unfence"
         in Nodes;
+    ShowImages "show-images" ["I"] "" Nothing "List its images, as :images does"
+        in Pods, Nodes, Containers { about: "List the images of the pod, as :images does" };
+    ImagePull "image-pull" ["p"] "pull" Cluster "Pull an image; asks for its name and the node" in Images;
+    ImageExplain "image-explain" ["e"] "explain" Nothing
+        "Explain where its name comes from, as podium image explain does"
+        in Images;
+    SortSize "sort-size" ["S"] "" Nothing "Sort by size" in Images;
     AddNode "add-node" ["a"] "add" Cluster "Add a node, if Podium runs the cluster" in Nodes;
 
     // Podium's own kinds.
@@ -194,7 +201,7 @@ commands! {
         "Show one row for each object and reason, or for each event"
         in Events;
     EventsWarnings "events-warnings" ["w"] "warnings" Nothing "Show warnings only, or all" in Events;
-    UsedBy "used-by" ["u"] "used by" Nothing "List the pods that use it" in Referenced;
+    UsedBy "used-by" ["u"] "used by" Nothing "List the pods that use it" in Referenced, Images;
     WhyNotConnected "why-not-connected" ["C"] "connection" Nothing "Explain a failing connection"
         in ConnectionEnds;
     ShowForwards "show-forwards" ["f"] "" Nothing "List port-forwards, as :pf does" in Forwardable;
@@ -224,6 +231,7 @@ commands! {
     Describe "describe" ["d"] "describe" Nothing "Describe"
         in Objects, Tree, Explain, Timeline, Topology, Rollout, Yaml,
         Containers { about: "Describe the pod" },
+        Images { about: "Show its configuration, layers and digests" },
         Pending { about: "Describe the pod" },
         Versions { about: "Describe it as it was then" },
         ControllerKeys { about: "Describe the object of the key" };
@@ -243,6 +251,7 @@ commands! {
     Delete "delete" ["ctrl-d"] "delete" Cluster "Delete, after confirmation"
         in Objects,
         Files { about: "Delete its objects, after confirmation" },
+        Images { short: "remove", about: "Remove it from the node, after confirmation, unless a pod uses it" },
         Dumps {
             short: "remove",
             impact: CommandImpact::Nothing,
@@ -267,6 +276,7 @@ commands! {
         Objects { short: "", about: "Copy its name" },
         Containers { short: "", about: "Copy the name of its image" },
         Forwards { about: "Copy its URL" },
+        Images { short: "", about: "Copy its name" },
         Explain { about: "Copy the causes" },
         Pending { about: "Copy the scheduler's message" },
         Connection { about: "Copy the findings" },
@@ -284,13 +294,13 @@ commands! {
     Faults "faults" ["ctrl-z"] "faults" Nothing "Show unhealthy objects only, with their owners"
         in Tree, Objects { short: "", about: "Show unhealthy rows only, or all" };
     Wide "wide" ["ctrl-w"] "" Nothing "Show more columns, or fewer" in Objects;
-    SortName "sort-name" ["N"] "" Nothing "Sort by name" in Objects;
-    SortAge "sort-age" ["A"] "" Nothing "Sort by age" in Objects;
+    SortName "sort-name" ["N"] "" Nothing "Sort by name" in Objects, Images;
+    SortAge "sort-age" ["A"] "" Nothing "Sort by age" in Objects, Images { about: "Sort by the last use" };
     SortStatus "sort-status" ["S"] "" Nothing "Sort by status" in Objects;
-    ColumnLeft "column-left" ["shift-left"] "" Nothing "Pick the column to the left" in Objects;
-    ColumnRight "column-right" ["shift-right"] "" Nothing "Pick the column to the right" in Objects;
+    ColumnLeft "column-left" ["shift-left"] "" Nothing "Pick the column to the left" in Objects, Images;
+    ColumnRight "column-right" ["shift-right"] "" Nothing "Pick the column to the right" in Objects, Images;
     SortColumn "sort-column" ["O"] "" Nothing "Sort by the picked column, or reverse it"
-        in Objects, Timeline { short: "order", about: "Show the newest first, or the oldest" };
+        in Objects, Images, Timeline { short: "order", about: "Show the newest first, or the oldest" };
     AllNamespaces "all-namespaces" ["0"] "" Nothing "Show all namespaces" in Objects;
     Namespace1 "namespace-1" ["1"] "" Nothing "Show the namespace with this number in the header" in Objects;
     Namespace2 "namespace-2" ["2"] "" Nothing "Show the namespace with this number in the header" in Objects;

@@ -27,6 +27,11 @@ pub fn bar<'a>(share: f64, columns: usize, full: Style, empty: Style) -> Vec<Spa
     ]
 }
 
+/// Returns the bar of [`bar`] as text.
+pub fn bar_text(share: f64, columns: usize) -> String {
+    bar(share, columns, Style::default(), Style::default()).iter().map(|part| part.content.as_ref()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,11 +47,7 @@ mod tests {
             (7.0, "████████"),
             (f64::NAN, "········"),
         ] {
-            let bar_text: String = bar(share, 8, Style::default(), Style::default())
-                .iter()
-                .map(|s| s.content.as_ref())
-                .collect();
-            assert_eq!(bar_text, text, "{share}");
+            assert_eq!(bar_text(share, 8), text, "{share}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Explains how a reference resolves: `podium image explain` (IMG-9).
 
-use super::{Catalogue, MissingTag, best_match, candidates, missing_tag, other_owners};
+use super::{Catalogue, ImageOrigin, MissingTag, best_match, candidates, missing_tag, other_owners};
 use crate::ImageReference;
 use crate::registry::PullMode;
 
@@ -36,6 +36,19 @@ impl Catalogue {
             self.explain_registry(&parsed),
         ];
         Ok(Explanation { name: parsed.full_name(), steps })
+    }
+
+    /// The origin of the image that a reference means on this machine; `None` if only a registry may have it.
+    pub fn origin(&self, reference: &str) -> Option<ImageOrigin> {
+        let parsed = ImageReference::parse(reference).ok()?;
+        if self.loaded(&parsed).is_some() {
+            return Some(ImageOrigin::Loaded);
+        }
+        let user = self.user.current();
+        if best_match(&candidates(&user.entries, &parsed), &parsed).is_some() {
+            return Some(ImageOrigin::User);
+        }
+        self.builtin(&parsed.name()).map(|_| ImageOrigin::Builtin)
     }
 
     fn explain_stored(&self, parsed: &ImageReference) -> Step {

@@ -265,6 +265,11 @@ impl Catalogue {
         self.loaded(&ImageReference::parse(reference).ok()?)
     }
 
+    /// The loaded and pulled images; `None` if this catalogue has none.
+    pub fn store(&self) -> Option<&Arc<ImageStore>> {
+        self.store.as_ref()
+    }
+
     /// Every loaded image with its names.
     pub fn all_loaded(&self) -> Vec<(StoredImage, Vec<String>)> {
         self.store.as_ref().map(|store| store.list()).unwrap_or_default()

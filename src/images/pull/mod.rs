@@ -105,12 +105,31 @@ struct Progress {
     total: Arc<AtomicU64>,
 }
 
+impl Progress {
+    /// The downloaded bytes, and all that are to be downloaded, once they are known.
+    fn get(&self) -> (u64, Option<u64>) {
+        let total = self.total.load(Ordering::Relaxed);
+        (self.done.get(), Some(total).filter(|total| *total > 0))
+    }
+}
+
+/// A pull in progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningPull {
+    /// The image's full name.
+    pub name: String,
+    /// The downloaded bytes.
+    pub done: u64,
+    /// The bytes to download, once they are known.
+    pub total: Option<u64>,
+}
+
 /// Identifies pulls that are one: the image, and the credentials that pay for it.
 type PullKey = (String, [u8; 32]);
 
 type SharedPull = Shared<BoxFuture<'static, Result<StoredImage, PullError>>>;
 
-struct RunningPull {
+struct SharedProgress {
     pull: WeakShared<BoxFuture<'static, Result<StoredImage, PullError>>>,
     progress: Progress,
 }
@@ -126,7 +145,7 @@ struct Inner {
     limits: Limits,
     downloads: Semaphore,
     locks: LayerLocks,
-    running: Mutex<HashMap<PullKey, RunningPull>>,
+    running: Mutex<HashMap<PullKey, SharedProgress>>,
 }
 
 impl Puller {
@@ -202,7 +221,7 @@ impl Puller {
         let started = Pull { inner: self.0.clone(), reference, keyring, progress: progress.clone() };
         let pull = started.run().boxed().shared();
         if let Some(weak) = pull.downgrade() {
-            running.insert(key, RunningPull { pull: weak, progress });
+            running.insert(key, SharedProgress { pull: weak, progress });
         }
         pull
     }
@@ -212,8 +231,23 @@ impl Puller {
         let name = ImageReference::parse(name).ok()?.full_name();
         let running = self.0.running.lock();
         let (_, pull) = running.iter().find(|((known, _), _)| *known == name)?;
-        let total = pull.progress.total.load(Ordering::Relaxed);
-        Some((pull.progress.done.get(), Some(total).filter(|total| *total > 0)))
+        Some(pull.progress.get())
+    }
+
+    /// The pulls in progress, by name.
+    pub fn running(&self) -> Vec<RunningPull> {
+        let running = self.0.running.lock();
+        let in_progress = running
+            .iter()
+            .filter(|(_, known)| known.pull.upgrade().is_some_and(|pull| pull.peek().is_none()));
+        let mut pulls: Vec<RunningPull> = in_progress
+            .map(|((name, _), known)| {
+                let (done, total) = known.progress.get();
+                RunningPull { name: name.clone(), done, total }
+            })
+            .collect();
+        pulls.sort_by(|one, other| one.name.cmp(&other.name));
+        pulls
     }
 }
 

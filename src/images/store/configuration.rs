@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::bounded_list::bounded;
@@ -22,19 +23,23 @@ pub struct ImageDescription {
     pub provenance: Provenance,
     /// The process it runs.
     pub run: RunConfig,
+    /// The time at which it was built, by its own account.
+    pub created: Option<Timestamp>,
 }
 
 impl ImageDescription {
     /// Reads an image's configuration; also returns the platform and the digests of the layers' tar streams, the lowest
     /// one first.
     pub fn read(configuration: &[u8]) -> Result<(Self, Platform, Vec<Digest>), serde_json::Error> {
-        let Configuration { platform, config, rootfs } = serde_json::from_slice(configuration)?;
+        let Configuration { platform, config, rootfs, created } = serde_json::from_slice(configuration)?;
         let description = Self {
             id: Digest::of(configuration),
             manifest_digest: None,
             platform: platform.to_string(),
             provenance: Provenance::Loaded,
             run: config.unwrap_or_default(),
+            // Nothing depends on it: a time that cannot be read is no reason to refuse the image.
+            created: created.as_ref().and_then(|time| time.as_str()?.parse().ok()),
         };
         let diff_ids: Result<Vec<Digest>, _> =
             rootfs.diff_ids.into_iter().map(|text| Digest::parse(&text)).collect();
@@ -48,24 +53,28 @@ impl ImageDescription {
 pub struct RunConfig {
     /// The program and its fixed arguments.
     #[serde(deserialize_with = "or_default", alias = "entrypoint")]
-    pub(crate) entrypoint: Vec<String>,
+    pub entrypoint: Vec<String>,
     /// The default arguments.
     #[serde(deserialize_with = "or_default", alias = "cmd")]
-    pub(crate) cmd: Vec<String>,
+    pub cmd: Vec<String>,
     /// `NAME=value`.
     #[serde(deserialize_with = "or_default", alias = "env")]
-    pub(crate) env: Vec<String>,
+    pub env: Vec<String>,
     /// The working directory.
     #[serde(deserialize_with = "or_default", alias = "workingDir")]
-    pub(crate) working_dir: String,
+    pub working_dir: String,
     /// `user[:group]`, names or numbers.
     #[serde(deserialize_with = "or_default", alias = "user")]
-    pub(crate) user: String,
+    pub user: String,
+    /// The signal that stops it, by name or number.
     #[serde(deserialize_with = "or_default", alias = "stopSignal")]
-    pub(crate) stop_signal: String,
+    pub stop_signal: String,
     /// `80/tcp` and the like: stored with the image, but without effect.
     #[serde(deserialize_with = "or_default", alias = "exposedPorts")]
-    pub(crate) exposed_ports: BTreeMap<String, serde_json::Value>,
+    pub exposed_ports: BTreeMap<String, serde_json::Value>,
+    /// Its labels: stored with the image, but without effect.
+    #[serde(deserialize_with = "or_default", alias = "labels")]
+    pub labels: BTreeMap<String, String>,
 }
 
 /// `null` counts as absent.
@@ -82,6 +91,8 @@ struct Configuration {
     #[serde(default)]
     config: Option<RunConfig>,
     rootfs: RootFs,
+    #[serde(default)]
+    created: Option<serde_json::Value>,
 }
 
 /// The layers that a configuration names.

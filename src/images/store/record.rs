@@ -31,7 +31,7 @@ pub struct StoredImage {
     #[serde(default)]
     pub provenance: Provenance,
     /// The process it runs.
-    pub(crate) run: RunConfig,
+    pub run: RunConfig,
     /// The digests of its layers' uncompressed tar streams, the lowest one first.
     #[serde(default)]
     pub diff_ids: Vec<Digest>,
@@ -44,6 +44,9 @@ pub struct StoredImage {
     /// The time of its addition; not known for images of earlier versions.
     #[serde(default)]
     pub added_at: Option<Timestamp>,
+    /// The time at which it was built, by its own account; not known for images of earlier versions.
+    #[serde(default)]
+    pub created: Option<Timestamp>,
 }
 
 /// A layer's record, `layer.json`.
@@ -124,6 +127,12 @@ impl ImageStore {
         }
         let mounted = image.layers.iter().skip(image.covered_layers).rev();
         mounted.map(|layer| self.layer_directory(layer).join(LAYER_ROOT)).collect()
+    }
+
+    /// The sizes of an image's layers on disk, the lowest one first; `None` if a layer's record cannot be read.
+    pub fn layer_sizes(&self, image: &StoredImage) -> Vec<Option<u64>> {
+        let size = |layer| self.layer_record(layer).map(|record| record.size_bytes);
+        image.layers.iter().map(size).collect()
     }
 
     pub(super) fn is_complete(&self, image: &StoredImage) -> bool {

@@ -136,19 +136,22 @@ impl ImageStore {
         let of = |image: &StoredImage| {
             let own = image.layers.iter().filter(|layer| count(layer) == 1);
             let own_bytes = own.filter_map(|layer| self.layer_record(layer)).map(|record| record.size_bytes);
-            let used = fs::metadata(self.record_path(image)).and_then(|about| about.modified()).ok();
             ImageUse {
                 image: image.clone(),
                 names: index.names_of(&image.id),
-                last_used: used
-                    .and_then(|time| Timestamp::try_from(time).ok())
-                    .unwrap_or(Timestamp::UNIX_EPOCH),
+                last_used: self.last_used(image).unwrap_or(Timestamp::UNIX_EPOCH),
                 own_bytes: if image.layers.is_empty() { image.size_bytes } else { own_bytes.sum() },
             }
         };
         let mut uses: Vec<ImageUse> = index.images.values().map(of).collect();
         uses.sort_by(|one, other| (one.last_used, &one.image.id).cmp(&(other.last_used, &other.image.id)));
         uses
+    }
+
+    /// The time of an image's last use, or of its addition; `None` if its record is gone.
+    pub fn last_used(&self, image: &StoredImage) -> Option<Timestamp> {
+        let modified = fs::metadata(self.record_path(image)).and_then(|about| about.modified()).ok();
+        modified.and_then(|time| Timestamp::try_from(time).ok())
     }
 
     /// Records that the image of this identity is used now, if it is in the store.

@@ -243,6 +243,7 @@ impl ImageWriter<'_> {
             layers: self.layers,
             covered_layers: self.covered_layers,
             added_at: Some(base::clock::Clock::machine().now()),
+            created: description.created,
         };
         let added = || -> io::Result<()> {
             let _lock = self.store.lock()?;

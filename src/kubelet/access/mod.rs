@@ -1,5 +1,6 @@
 //! Serves clients of the API on the node: logs, exec, attach, port-forward.
 
+mod images;
 mod network;
 mod ports;
 
@@ -20,7 +21,7 @@ use super::logs;
 use super::node::Node;
 use super::runtime::{ContainerExit, ContainerRecord, PodUid, RuntimeError, SandboxRecord};
 use api::ApiError;
-use api::node_access::{Attempt, LogRequest, NodeAccess, PodPorts, runtime_uid};
+use api::node_access::{Attempt, ImageAccess, LogRequest, NodeAccess, PodPorts, runtime_uid};
 use base::clock::{Clock, since};
 use base::dial::Transport;
 use base::session::{Session, SessionOutput, SessionStreams};
@@ -42,14 +43,17 @@ impl Access {
     /// Returns the pod's sandbox. Checks the runtime's status first, because a client waits: a runtime that does not
     /// respond fails that check sooner than it would fail the request.
     async fn sandbox(&self, pod: &PodUid) -> Result<Option<SandboxRecord>, ApiError> {
-        if self.node.tasks.is_paused() {
-            let name = &self.node.config.name;
-            return Err(ApiError::Unavailable(format!(
-                "the kubelet of node {name} is paused and does not answer"
-            )));
-        }
+        self.refuse_if_paused()?;
         self.node.runtime.status().await.map_err(|error| api_error(&error))?;
         self.node.runtime.inspect(pod).await.map_err(|error| api_error(&error))
+    }
+
+    fn refuse_if_paused(&self) -> Result<(), ApiError> {
+        if !self.node.tasks.is_paused() {
+            return Ok(());
+        }
+        let name = &self.node.config.name;
+        Err(ApiError::Unavailable(format!("the kubelet of node {name} is paused and does not answer")))
     }
 
     /// The attempts of a container, oldest first.
@@ -104,6 +108,12 @@ fn api_error(error: &RuntimeError) -> ApiError {
 }
 
 impl NodeAccess for Access {
+    fn images(&self) -> Result<Arc<dyn ImageAccess>, ApiError> {
+        self.refuse_if_paused()?;
+        let service = self.node.runtime.image_service().ok_or(ApiError::NoSuchResource)?;
+        Ok(Arc::new(images::Images { node: self.node.clone(), service }))
+    }
+
     fn logs(
         &self,
         pod: SharedObject<Pod>,

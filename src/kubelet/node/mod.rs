@@ -6,6 +6,7 @@ mod machine_ids;
 mod meter;
 mod object;
 mod present_images;
+mod requested_pulls;
 mod static_manifest;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +37,7 @@ use health::Health;
 use meter::Meter;
 pub(super) use object::{heartbeat, report};
 pub(super) use present_images::PresentImages;
+pub(super) use requested_pulls::RequestedPulls;
 pub use static_manifest::StaticManifest;
 
 use super::admit::AdmittedPods;
@@ -119,6 +121,8 @@ pub(super) struct Node {
     pub(super) ips: Mutex<PodIps>,
     /// The catalogue's images that containers here were created from.
     pub(super) images: Mutex<PresentImages>,
+    /// The pulls that clients requested.
+    pub(super) requested_pulls: Arc<Mutex<RequestedPulls>>,
     /// Its containers' usage at the last reading.
     pub(super) meter: Mutex<Meter>,
     /// The requests of the pods it has accepted.
@@ -178,6 +182,7 @@ impl Node {
             recorder: Recorder::on_host(&api.with_clock(&clock), "kubelet", Some(&config.name)),
             ips: Mutex::new(PodIps::new(config.pod_range)),
             images: Mutex::default(),
+            requested_pulls: Arc::default(),
             meter: Mutex::default(),
             admitted: Mutex::default(),
             broken_manifests: Mutex::default(),

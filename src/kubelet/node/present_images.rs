@@ -27,6 +27,11 @@ impl PresentImages {
         self.used.insert(short(reference), image);
     }
 
+    /// Returns the images with their names.
+    pub(crate) fn used(&self) -> Vec<(String, Image)> {
+        self.used.iter().map(|(name, image)| (name.clone(), image.clone())).collect()
+    }
+
     /// Returns true if the node has the image.
     pub(crate) fn has(&self, reference: &str) -> bool {
         self.used.contains_key(&short(reference))

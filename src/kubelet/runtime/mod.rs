@@ -8,9 +8,11 @@
 
 mod events;
 pub mod hollow;
+mod image_service;
 mod process;
 
 pub use events::RuntimeEvents;
+pub use image_service::ImageService;
 pub use process::{HostLife, NodeNetwork, NodeSockets, ProcessConfig, ProcessRuntime};
 
 use std::collections::BTreeMap;
@@ -31,6 +33,7 @@ pub use host::{
 };
 pub(crate) use images::Image;
 pub use images::PullSecret;
+pub use object::pod::PullProgress;
 
 /// An event that the kubelet should handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,15 +50,6 @@ pub struct ImagePull {
     pub image: String,
     /// The pull secrets: the content of their `.dockerconfigjson` or `.dockercfg`.
     pub secrets: Vec<PullSecret>,
-}
-
-/// The progress of a pull.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PullProgress {
-    /// The downloaded bytes.
-    pub done: u64,
-    /// The bytes to download; `None` until they are known.
-    pub total: Option<u64>,
 }
 
 /// The container runtime of one node.
@@ -132,6 +126,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// The files of an image that was loaded or pulled on this node, for a volume.
     fn image_files(&self, reference: &str) -> Result<ImageFiles, RuntimeError> {
         Err(RuntimeError::ImageNotFound(format!("image \"{reference}\" has no files on this node")))
+    }
+
+    /// The runtime's images, for clients that list and change them; `None` if it has no images of its own.
+    fn image_service(&self) -> Option<ImageService> {
+        None
     }
 
     /// Creates the pod's sandbox (directories, namespaces).

@@ -340,16 +340,7 @@ async fn report_progress(clock: &Clock, read: impl Fn() -> Option<PullProgress>,
         if let Some(progress) = now.filter(|_| now != shown) {
             shown = now;
             let announce = report % REPORTS_PER_EVENT == 0;
-            send(PullState::Running { progress: in_words(progress), announce });
+            send(PullState::Running { progress: progress.to_string(), announce });
         }
-    }
-}
-
-/// `12.3 of 45.6 MB`.
-fn in_words(progress: PullProgress) -> String {
-    let megabytes = |bytes: u64| format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10);
-    match progress.total {
-        Some(total) => format!("{} of {} MB", megabytes(progress.done), megabytes(total)),
-        None => format!("{} MB", megabytes(progress.done)),
     }
 }

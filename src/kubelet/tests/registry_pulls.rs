@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Secret;
 
 use super::*;
 use crate::runtime::{Image, ImagePull, PullProgress, PullSecret, RuntimeError};
+use object::pod::waiting_pull_progress;
 
 const IMAGE: &str = "registry.example/me/app:v1";
 
@@ -56,6 +57,9 @@ async fn a_pull_runs_beside_the_pod_and_shows_its_progress_img_8() {
     let key = scene.create(pod("IfNotPresent"));
     scene.until(&key, "pulling", |s| waiting_message(s).as_deref() == Some("1.2 of 40.0 MB")).await;
     assert_eq!(show(&scene.status(&key)), "Pending a=ContainerCreating/0");
+    // Clients read it from there.
+    let read = waiting_pull_progress("ContainerCreating", "1.2 of 40.0 MB");
+    assert_eq!(read, Some(PullProgress { done: 1_200_000, total: Some(40_000_000) }));
     tokio::time::sleep(Duration::from_secs(7)).await;
     scene.runtime.set_pull_progress(Some(PullProgress { done: 20_000_000, total: None }));
     scene.until(&key, "ready", is_ready).await;

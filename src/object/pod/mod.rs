@@ -3,6 +3,7 @@
 pub mod disruption;
 mod phase;
 mod printed;
+mod pull_progress;
 mod readiness;
 pub mod references;
 
@@ -12,6 +13,9 @@ use super::owner::{controller_of, is_terminating};
 use super::well_known::annotation::{CONFIG_SOURCE, MIRROR_POD};
 pub use phase::{Phase, is_active, is_terminal, phase};
 pub use printed::{PrintedStatus, printed_status};
+pub use pull_progress::{
+    NotProgress, PullProgress, container_pull_progress, pod_pull_progress, waiting_pull_progress,
+};
 pub use readiness::{
     Availability, AvailabilityCounts, availability, condition, is_ready, is_true, ready_since,
 };

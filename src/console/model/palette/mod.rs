@@ -20,7 +20,9 @@ use console_data::scope::Scope;
 use console_data::screen_dumps;
 use console_data::workloads;
 use console_operations::dialog::{Field, Fields};
-use console_operations::effect::{Dialog, Effect, PaneContent, Route, SplitDirection, TableRoute};
+use console_operations::effect::{
+    Dialog, Effect, ImageScope, PaneContent, Route, SplitDirection, TableRoute,
+};
 use console_operations::operations::add_node::{self, NewNode};
 use console_operations::operations::{controller, node_shell, snapshot};
 use console_screens::View;
@@ -139,6 +141,14 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             return match snapshot::kind(&model.shared.catalogue) {
                 Some(kind) => table::open(kind, &rest, model),
                 None => Err("this server does not support cluster snapshots".into()),
+            };
+        }
+        // A kind of that name on the server takes precedence; `img` always means the images of nodes.
+        Some("images") if first == "img" || model.shared.catalogue.find(first).is_none() => {
+            return match rest.as_slice() {
+                [] => Ok(vec![Effect::open(Route::Images(ImageScope::All))]),
+                [node] => Ok(vec![Effect::open(Route::Images(ImageScope::Node((*node).to_owned())))]),
+                _ => Err("images takes a single node".into()),
             };
         }
         Some("topology") => return Ok(vec![Effect::open(Route::Topology)]),

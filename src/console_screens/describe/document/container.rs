@@ -3,6 +3,11 @@
 use serde_json::Value;
 
 use super::builder::{DocumentBuilder, Tone, at, items, pairs, text, time};
+use console_toolkit::widget::gauge::bar_text;
+use object::pod::waiting_pull_progress;
+
+/// Width of the bar of an image pull.
+const PULL_BAR: usize = 24;
 
 /// Appends every group of containers under its heading, and the volumes.
 pub(crate) fn describe_all(doc: &mut DocumentBuilder, indent: usize, spec: &Value, status: Option<&Value>) {
@@ -100,6 +105,7 @@ fn state(doc: &mut DocumentBuilder, indent: usize, title: &str, state: &Value) {
         doc.field(indent + 2, "Started", time(&running["startedAt"]));
     } else if let Some(waiting) = state.get("waiting") {
         let reason = text(&waiting["reason"]);
+        let pull = waiting_pull_progress(&reason, waiting["message"].as_str().unwrap_or_default());
         let calm = matches!(reason.as_str(), "ContainerCreating" | "PodInitializing" | "");
         let tone = if calm { Tone::Waiting } else { Tone::Bad };
         doc.toned(indent, title, "Waiting", tone);
@@ -108,6 +114,10 @@ fn state(doc: &mut DocumentBuilder, indent: usize, title: &str, state: &Value) {
         }
         if waiting["message"].is_string() {
             doc.toned(indent + 2, "Message", text(&waiting["message"]), tone);
+        }
+        if let Some((share, percent)) = pull.and_then(|pull| pull.share().zip(pull.percent())) {
+            let bar = format!("{} {percent}%", bar_text(share, PULL_BAR));
+            doc.toned(indent + 2, "Progress", bar, tone);
         }
     } else if let Some(ended) = state.get("terminated") {
         let tone = if ended["exitCode"] == 0 { Tone::Plain } else { Tone::Bad };

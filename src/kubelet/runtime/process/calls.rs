@@ -13,8 +13,8 @@ use super::dial::HostDialer;
 use super::{ProcessRuntime, host_error};
 use crate::runtime::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, Image, ImageFiles, ImagePull,
-    Memory, PodUid, PullProgress, ResourceLimits, Runtime, RuntimeError, RuntimeEvents, SandboxRecord,
-    SandboxSpec, Usage, UsageByPod,
+    ImageService, Memory, PodUid, PullProgress, ResourceLimits, Runtime, RuntimeError, RuntimeEvents,
+    SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
 use base::dial::{Dialer, LocalDialer, Transport};
 use base::session::{Session, SessionStreams};
@@ -125,6 +125,11 @@ impl Runtime for ProcessRuntime {
 
     fn image_files(&self, reference: &str) -> Result<ImageFiles, RuntimeError> {
         self.catalogue.files(reference)
+    }
+
+    fn image_service(&self) -> Option<ImageService> {
+        let (catalogue, puller) = (self.catalogue.clone(), self.puller.clone());
+        Some(ImageService::new(catalogue, puller, self.shared.config.state_dir.clone()))
     }
 
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {
