@@ -2,7 +2,7 @@
 //! print the number and the reasons; it fails instead if `PODIUM_TEST_REQUIRE` names the requirement. No test is
 //! skipped silently.
 //!
-//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts,crun,seccomp,docker-registry`. `PODIUM_TEST_WITHOUT=namespaces` simulates a machine
+//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts,crun,seccomp,docker-registry,uidmap`. `PODIUM_TEST_WITHOUT=namespaces` simulates a machine
 //! without a feature.
 //!
 //! The library's own tests include this file, too: it uses no other item of either crate.
@@ -47,10 +47,12 @@ pub(crate) enum Need {
     DockerRegistry,
     /// The programs that built-in images run: `perl`, `postgres`, `python3`.
     Programs,
+    /// `newuidmap` and `newgidmap` on the PATH.
+    Uidmap,
 }
 
 impl Need {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Kubectl,
         Self::OldKubectl,
         Self::Namespaces,
@@ -68,6 +70,7 @@ impl Need {
         Self::Crun,
         Self::DockerRegistry,
         Self::Programs,
+        Self::Uidmap,
     ];
 
     /// Returns its name in the two variables.
@@ -90,6 +93,7 @@ impl Need {
             Self::Crun => "crun",
             Self::DockerRegistry => "docker-registry",
             Self::Programs => "programs",
+            Self::Uidmap => "uidmap",
         }
     }
 
@@ -113,6 +117,7 @@ impl Need {
             Self::Crun => "no crun",
             Self::DockerRegistry => "no docker-registry",
             Self::Programs => "a program that a built-in image stands for is not installed",
+            Self::Uidmap => "no newuidmap and newgidmap",
         }
     }
 

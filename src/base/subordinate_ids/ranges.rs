@@ -46,7 +46,7 @@ impl IdRange {
 /// The text of a file of the machine; empty if it cannot be read.
 pub(super) fn read_bounded(path: &Path) -> String {
     let mut bytes = Vec::new();
-    // What was read before an error counts.
+    // The part that was read before an error counts.
     let _ = File::open(path).map(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -124,7 +124,7 @@ impl IdMap {
 mod tests {
     use super::*;
 
-    /// IMG-11: names, numbers, several ranges, and whatever else a file may contain.
+    /// IMG-11: names, numbers, several ranges, and other lines that a file may contain.
     #[test]
     fn ranges_are_read_by_name_and_number_img_11() {
         let names = ["ann".to_owned()];

@@ -30,7 +30,7 @@ use crate::protocol::Launch;
 use crate::{ContainerId, ContainerRecord, ProcessUser, ResourceLimits, RuntimeError, Security};
 use base::layers::Layers;
 use base::optional_file::read_optional;
-use base::subordinate_ids::{RealUser, real_user};
+use base::subordinate_ids::{RealUser, is_machine_root, real_user};
 
 /// Returns the account that a container runs as, according to the account files that it sees; and the user that it
 /// appears to run as, if this process cannot change its user.
@@ -295,7 +295,7 @@ impl Host {
             own_network: self.network.is_some(),
             // Kubernetes allows an unmasked /proc only for pods in a user namespace: root could change the machine
             // through it.
-            unmasked: security.privileged || (security.unmasked && !rustix::process::geteuid().is_root()),
+            unmasked: security.privileged || (security.unmasked && !is_machine_root()),
             terminals: pod.terminals(launch.host_view),
             every_device: security.privileged,
             of_machine: launch.host_view,

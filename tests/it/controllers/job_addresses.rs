@@ -45,6 +45,7 @@ fn node(number: u8) -> NodeConfig {
         eviction: EvictionConfig::default(),
         low_ports: LowPorts::default(),
         network_note: None,
+        users_note: None,
         dns: None,
         domain: "cluster.local".into(),
     }
