@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::flags::InstanceArgs;
@@ -82,6 +82,9 @@ pub(super) fn stop(instance: &InstanceArgs, delete_data: bool) -> Result<()> {
 fn delete(directory: &Path) -> Result<()> {
     if !directory.exists() {
         return Ok(());
+    }
+    if !DataDir::is_used(directory)? {
+        bail!("{} has no cluster's data", directory.display());
     }
     let single_id = user_ids::of_user(Some(directory)).and_then(|own| user_ids::start_over(Some(&own)));
     let deleted = DataDir::open(directory, false)?.delete();

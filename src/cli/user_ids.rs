@@ -1,4 +1,4 @@
-//! The start of commands that give files to users of containers, or remove such files, as an ordinary user (IMG-11).
+//! The start of commands that give files to users of containers, or remove such files, as an ordinary user (IMG-12).
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

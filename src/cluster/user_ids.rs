@@ -1,16 +1,13 @@
 //! The user ids of containers, where an ordinary user runs the cluster: the processes whose user namespace a further
-//! start must share, and what nodes tell about a single id (IMG-11).
+//! start must share, and what nodes tell about a single id (IMG-12).
 
 use std::path::Path;
 
-use super::data_dir::{DataDir, DataDirError, running_instance};
+use super::data_dir::{DataDir, DataDirError, OF_IDS, running_instance};
 use super::network_entry::NetworkEntry;
 use base::subordinate_ids::file_owners;
 use fabric::Fabric;
 use host::running_hosts::running_hosts;
-
-/// The file of a data directory that records the subordinate ids of its files.
-const FILE: &str = "user-ids";
 
 /// Returns the processes that run for a data directory: nodes' hosts, the process of the pods' network, and the
 /// instance.
@@ -25,7 +22,7 @@ pub fn running_processes(data_dir: &Path) -> Vec<u32> {
 /// `single_id` is the reason for it.
 pub(super) fn note(data_dir: &DataDir, single_id: Option<&str>) -> Result<Option<String>, DataDirError> {
     if let Some(owners) = file_owners() {
-        data_dir.write(FILE, &owners)?;
+        data_dir.write(OF_IDS, &owners)?;
         return Ok(None);
     }
     let Some(why) = single_id else { return Ok(None) };
@@ -33,7 +30,7 @@ pub(super) fn note(data_dir: &DataDir, single_id: Option<&str>) -> Result<Option
         "containers have a single user id: programs that change their user or give files to one (redis, postgres) \
          stay the user that runs podium, or fail ({why})"
     );
-    if data_dir.read(FILE).is_some() {
+    if data_dir.read(OF_IDS).is_some() {
         note.push_str(
             "; files that an earlier run with subordinate ids left in volumes can be neither used nor removed",
         );

@@ -41,6 +41,16 @@ impl Layer {
         self.add(path, EntryType::Regular, 0o644, content.as_bytes());
     }
 
+    /// Adds a file that belongs to a user and the user's group.
+    pub(crate) fn owned_file(&mut self, path: &str, content: &str, id: u64) {
+        let mut header = Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_uid(id);
+        header.set_gid(id);
+        header.set_size(content.len() as u64);
+        self.0.append_data(&mut header, path, content.as_bytes()).unwrap();
+    }
+
     fn link(&mut self, path: &str, target: &str) {
         let mut header = Header::new_gnu();
         header.set_entry_type(EntryType::Symlink);

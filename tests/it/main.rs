@@ -59,6 +59,7 @@ mod snapshots;
 mod spec;
 mod stopping;
 mod streams;
+mod subordinate_ids;
 mod target_faults;
 mod terminal;
 mod testing;

@@ -2,7 +2,7 @@
 //! print the number and the reasons; it fails instead if `PODIUM_TEST_REQUIRE` names the requirement. No test is
 //! skipped silently.
 //!
-//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts,crun,seccomp,docker-registry,image-tools`.
+//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts,crun,seccomp,docker-registry,image-tools,uidmap`.
 //! `PODIUM_TEST_WITHOUT=namespaces` simulates a machine without a feature.
 //!
 //! The library's own tests include this file, too: it uses no other item of either crate.
@@ -49,10 +49,12 @@ pub(crate) enum Need {
     ImageTools,
     /// The programs that built-in images run: `perl`, `postgres`, `python3`.
     Programs,
+    /// `newuidmap` and `newgidmap` on the PATH.
+    Uidmap,
 }
 
 impl Need {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Kubectl,
         Self::OldKubectl,
         Self::Namespaces,
@@ -71,6 +73,7 @@ impl Need {
         Self::DockerRegistry,
         Self::ImageTools,
         Self::Programs,
+        Self::Uidmap,
     ];
 
     /// Returns its name in the two variables.
@@ -94,6 +97,7 @@ impl Need {
             Self::DockerRegistry => "docker-registry",
             Self::ImageTools => "image-tools",
             Self::Programs => "programs",
+            Self::Uidmap => "uidmap",
         }
     }
 
@@ -118,6 +122,7 @@ impl Need {
             Self::DockerRegistry => "no docker-registry",
             Self::ImageTools => "no mmdebstrap, umoci, skopeo or docker-registry",
             Self::Programs => "a program that a built-in image stands for is not installed",
+            Self::Uidmap => "no newuidmap and newgidmap",
         }
     }
 

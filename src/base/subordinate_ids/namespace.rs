@@ -25,8 +25,15 @@ use crate::optional_file::read_optional;
 /// id: this process must do without others, too, because it could not use their namespaces.
 pub(super) fn join_running(running: &[u32], user: RealUser) -> Result<bool, String> {
     for pid in running {
-        // It may have ended meanwhile.
-        let Ok(namespace) = File::open(format!("/proc/{pid}/ns/user")) else { continue };
+        let namespace = match File::open(format!("/proc/{pid}/ns/user")) {
+            Ok(namespace) => namespace,
+            // A program of the console, which runs as the user again, has no rights over the console's namespace.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(format!("process {pid} of an earlier run is out of reach from here ({error})"));
+            }
+            // It has ended meanwhile.
+            Err(_) => continue,
+        };
         let own = File::open("/proc/self/ns/user").and_then(|own| own.metadata());
         let is_own = own.is_ok_and(|own| {
             namespace.metadata().is_ok_and(|other| (own.dev(), own.ino()) == (other.dev(), other.ino()))

@@ -46,7 +46,7 @@ impl IdRange {
 /// The text of a file of the machine; empty if it cannot be read.
 pub(super) fn read_bounded(path: &Path) -> String {
     let mut bytes = Vec::new();
-    // What was read before an error counts.
+    // The part that was read before an error counts.
     let _ = File::open(path).map(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -124,9 +124,9 @@ impl IdMap {
 mod tests {
     use super::*;
 
-    /// IMG-11: names, numbers, several ranges, and whatever else a file may contain.
+    /// IMG-12: names, numbers, several ranges, and other lines that a file may contain.
     #[test]
-    fn ranges_are_read_by_name_and_number_img_11() {
+    fn ranges_are_read_by_name_and_number_img_12() {
         let names = ["ann".to_owned()];
         let text = "ann:100000:65536\nbob:200000:65536\n1000:300000:10\nann:x:1\nann:1\nann:1:2:3\n\n\
             ann:-5:10\nann:5:-1\nann:400000:0\nann:0:5\nann:4294967290:100\nann:99999999999999999999:1\n\
@@ -140,9 +140,9 @@ mod tests {
         );
     }
 
-    /// IMG-11: the kernel refuses a map in which an id of the machine occurs twice.
+    /// IMG-12: the kernel refuses a map in which an id of the machine occurs twice.
     #[test]
-    fn no_id_is_mapped_twice_img_11() {
+    fn no_id_is_mapped_twice_img_12() {
         let map = |ranges: &[(u64, u64)]| {
             let ranges: Vec<_> =
                 ranges.iter().filter_map(|(start, count)| IdRange::checked(*start, *count)).collect();

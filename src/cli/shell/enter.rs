@@ -51,11 +51,11 @@ impl ShellContext<'_> {
         // The connection would give the shell rights over the fabric.
         drop(trunk);
         files::show(self).context("cannot mount the shell's files")?;
-        host::bound_as_containers().context("cannot limit the shell's capabilities")?;
         // A user with subordinate ids is root in the namespace that owns the network.
         if RealUser::of_process() != user {
             appear_as(user).context("cannot remain the user in the cluster's network")?;
         }
+        host::bound_as_containers().context("cannot limit the shell's capabilities")?;
         Ok(place)
     }
 

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
+use base::subordinate_ids::{file_owners, is_machine_root};
 use ownership::{DirectoryState, LOCK, OwnershipMark};
 
 /// The data directory cannot be used.
@@ -92,6 +93,16 @@ pub enum DataDirError {
         /// The defect.
         reason: &'static str,
     },
+    /// Files of containers belong to ids that this process does not have: it could remove only a part of them.
+    #[error(
+        "{} has files of the subordinate user ids of an earlier run, which this process does not have; delete it with \
+         them, or by rm as root",
+        directory.display()
+    )]
+    OfOtherIds {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// The file system refuses.
     #[error("{}: {source}", path.display())]
     Io {
@@ -110,6 +121,8 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
     |source| DataDirError::Io { path, source }
 }
 
+/// The file that records the subordinate ids of the directory's files.
+pub(super) const OF_IDS: &str = "user-ids";
 /// The files of a cluster's identity: its keys and their certificates.
 const IDENTITY: [&str; 5] = ["ca.crt", "ca.key", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key"];
 /// The minimum length of a token; a shorter one could be guessed.
@@ -179,9 +192,18 @@ impl DataDir {
         Ok(Self { path, lock, ephemeral })
     }
 
+    /// Returns true if a directory has a cluster's data, or images that were loaded or pulled for one.
+    pub fn is_used(path: &Path) -> Result<bool, DataDirError> {
+        Ok(ownership::judge(path)? != DirectoryState::Unused || ownership::has_stored_images(path))
+    }
+
     /// Removes everything that Podium has in the directory, with loaded images, and the directory itself unless other
     /// files remain. Returns false if some do.
-    pub fn delete(self) -> Result<bool, DataDirError> {
+    pub fn delete(&self) -> Result<bool, DataDirError> {
+        let recorded = self.read(OF_IDS);
+        if recorded.is_some() && recorded != file_owners() && !is_machine_root() {
+            return Err(DataDirError::OfOtherIds { directory: self.path.clone() });
+        }
         ownership::remove_everything(&self.path).map_err(at(&self.path))?;
         for directory in [&self.path.join("images"), &self.path] {
             match fs::remove_dir(directory) {
@@ -318,11 +340,32 @@ pub fn running_instance(directory: &Path) -> Option<u32> {
     let lock = directory.join(LOCK);
     let pid: u32 = fs::read_to_string(&lock).ok()?.trim().parse().ok()?;
     let about = fs::metadata(&lock).ok()?;
-    let opened = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+    let opened = match fs::read_dir(format!("/proc/{pid}/fd")) {
+        Ok(opened) => opened.flatten(),
+        // The instance is in another user namespace than this process, which a program of its console may be.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return holds_lock(&base::optional_file::read_optional("/proc/locks"), pid, about.ino())
+                .then_some(pid);
+        }
+        Err(_) => return None,
+    };
     let is_lock = |file: fs::DirEntry| {
         fs::metadata(file.path()).is_ok_and(|open| (open.dev(), open.ino()) == (about.dev(), about.ino()))
     };
     opened.into_iter().any(is_lock).then_some(pid)
+}
+
+/// Returns true if a process has a lock on the file with this inode, by the text of `/proc/locks`. The numbers of devices
+/// are not compared: file systems with volumes of their own show others there.
+fn holds_lock(locks: &str, pid: u32, inode: u64) -> bool {
+    let holds = |line: &str| {
+        let mut fields = line.split_ascii_whitespace().skip(1);
+        let is_flock = fields.next() == Some("FLOCK");
+        let (holder, file) = (fields.nth(2), fields.next());
+        let of_file = file.and_then(|file| file.rsplit(':').next()?.parse().ok());
+        is_flock && holder.and_then(|holder| holder.parse().ok()) == Some(pid) && of_file == Some(inode)
+    };
+    locks.lines().any(holds)
 }
 
 fn lock(directory: &Path) -> Result<File, DataDirError> {
@@ -385,6 +428,42 @@ mod tests {
             fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn a_lock_is_found_among_those_of_the_machine_cli_6() {
+        let parent = tempfile::tempdir().unwrap();
+        let held = DataDir::open(&parent.path().join("data"), false).unwrap();
+        let inode = held.lock.metadata().unwrap().ino();
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        assert!(holds_lock(&locks, std::process::id(), inode), "{locks}");
+        assert!(!holds_lock(&locks, std::process::id(), inode + 1) && !holds_lock("1: FLOCK\n\n", 1, 1));
+    }
+
+    #[test]
+    fn a_deleted_cluster_leaves_only_the_users_files_img_12() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("data");
+        let make = || {
+            let data = DataDir::open(&path, false).unwrap();
+            data.write("token", "secret").unwrap();
+            fs::create_dir_all(path.join("images/store/layers/a/root")).unwrap();
+            fs::write(path.join("images/store/tags.json"), "{}").unwrap();
+            data
+        };
+        assert!(make().delete().unwrap());
+        assert!(!path.exists());
+        fs::create_dir(&path).unwrap();
+        fs::create_dir(path.join("logs")).unwrap();
+        assert!(!DataDir::is_used(&path).unwrap(), "not every directory named logs is of a cluster");
+        fs::remove_dir(path.join("logs")).unwrap();
+        let data = make();
+        fs::write(path.join("images/mine.yaml"), "").unwrap();
+        assert!(!data.delete().unwrap());
+        assert_eq!(
+            (names(&path), names(&path.join("images"))),
+            (vec!["images".into()], vec!["mine.yaml".into()])
+        );
     }
 
     #[test]

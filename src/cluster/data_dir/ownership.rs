@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::fs::{CWD, OFlags, RenameFlags};
 use serde::{Deserialize, Serialize};
 
-use super::{DataDirError, at, write_private, write_unsynced};
+use super::{DataDirError, OF_IDS, at, write_private, write_unsynced};
 
 /// The file that marks a data directory.
 pub(super) const MARK: &str = "podium.json";
@@ -36,7 +36,7 @@ const OUR_FILES: [&str; 24] = [
     "network-ipv6",
     "fabric",
     "slot",
-    "user-ids",
+    OF_IDS,
     "state",
     "state.reserve",
     "state.deletions",
@@ -116,6 +116,11 @@ pub(super) fn has_logs(path: &Path) -> bool {
     path.join(LOGS).symlink_metadata().is_ok()
 }
 
+/// Returns true if images were loaded or pulled into the directory.
+pub(super) fn has_stored_images(path: &Path) -> bool {
+    path.join(STORED_IMAGES).is_dir()
+}
+
 /// Returns true for a data directory of an early version, which created private keys but no mark.
 fn made_before_there_were_marks(path: &Path) -> bool {
     ["ca.key", "sa.key"].iter().all(|name| matches!(read_private(&path.join(name)), Ok(Some(_))))
@@ -169,7 +174,10 @@ pub(super) fn remove_data_dir(path: &Path) -> io::Result<()> {
 
 /// Removes a data directory's content, its stored images and its mark. What a user has written there stays.
 pub(super) fn remove_everything(path: &Path) -> io::Result<()> {
-    remove(&path.join(STORED_IMAGES))?;
+    // The records come first: an error in the middle leaves no image with a part of its files.
+    for name in ["tags.json", "images", ""] {
+        remove(&path.join(STORED_IMAGES).join(name))?;
+    }
     remove_data_dir(path)
 }
 

@@ -30,7 +30,7 @@ use crate::protocol::Launch;
 use crate::{ContainerId, ContainerRecord, IdRange, ProcessUser, ResourceLimits, RuntimeError, Security};
 use base::layers::Layers;
 use base::optional_file::read_optional;
-use base::subordinate_ids::{RealUser, real_user};
+use base::subordinate_ids::{RealUser, is_machine_root, real_user};
 
 /// Returns the account that a container runs as, according to the account files that it sees; and the user that it
 /// appears to run as, if this process cannot change its user.
@@ -336,7 +336,7 @@ impl Host {
             own_network: self.network.is_some(),
             // Kubernetes allows an unmasked /proc only for pods in a user namespace: root could change the machine
             // through it.
-            unmasked: security.privileged || (security.unmasked && users.is_some()),
+            unmasked: security.privileged || (security.unmasked && (users.is_some() || !is_machine_root())),
             terminals: pod.terminals(launch.host_view),
             // A device of the image that belongs to root of the pod must not open.
             every_device: security.privileged && users.is_none(),

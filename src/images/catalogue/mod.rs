@@ -604,7 +604,7 @@ fn version(reference: &ImageReference, newest: &str) -> String {
     }
 }
 
-/// What a user can do about an image whose files have owners of another kind of run.
+/// The message about an image whose files have the owners of another kind of run, with the remedy.
 fn other_owners(name: &str, image: &StoredImage) -> String {
     let now = if base::subordinate_ids::real_user().is_some() {
         "without the subordinate ids that it has now"

@@ -128,11 +128,14 @@ impl ImageStore {
     }
 
     fn has_other_owners(&self, image: &StoredImage) -> bool {
-        let Some(top) = image.layers.last() else { return self.flat_directory(&image.id).is_dir() };
+        let Some(top) = image.layers.last() else {
+            return self.owners.are_subordinate() && self.flat_directory(&image.id).is_dir();
+        };
+        let own = self.owners.directory_name(top);
         let is_top = |path: &PathBuf| {
             path.file_name()
                 .and_then(|name| name.to_str())
-                .is_some_and(|name| owners::chain_in(name) == top.hex())
+                .is_some_and(|name| name != own && owners::chain_in(name) == top.hex())
         };
         // A directory that cannot be read has nothing for this process.
         work::entries(&self.directory.join("layers")).is_ok_and(|layers| layers.iter().any(is_top))

@@ -1,4 +1,4 @@
-//! Whom the files of a layer belong to: a layer that was unpacked with subordinate ids
+//! The owners of a layer's files: a layer that was unpacked with subordinate ids
 //! ([`base::subordinate_ids`]) is of use only with the same ids, and one that was unpacked with a single id has lost
 //! its owners. So each has a directory of its own.
 

@@ -207,7 +207,7 @@ impl ImageStore {
             return Ok(Vec::new());
         }
         let mut needed: HashSet<String> = self.retained_layers(lock)?.into_iter().collect();
-        // What a user loaded with other ids stays until it is loaded with these; what was pulled can be pulled again.
+        // An image that a user loaded with other ids stays until it is loaded with these; others can be pulled again.
         let mut of_other_owners: HashSet<String> = HashSet::new();
         for image in records.images {
             needed.extend(image.layers.iter().map(|layer| self.owners.directory_name(layer)));

@@ -1,4 +1,4 @@
-//! Serves clients' requests about the node's images: the list, pulls, removals, explanations (IMG-11).
+//! Serves clients' requests about the node's images: the list, pulls, removals, explanations (IMG-13).
 //!
 //! A pull that a client requests goes on without the client: the list shows its progress, and for some minutes its
 //! failure. It is the same pull as that of a pod which needs the image at the same time.

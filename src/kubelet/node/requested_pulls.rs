@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn requested_pulls_are_bounded_and_failures_expire_img_11() {
+    fn requested_pulls_are_bounded_and_failures_expire_img_13() {
         let mut pulls = RequestedPulls::default();
         for number in 0..MAX_RUNNING {
             assert_eq!(pulls.begin(&format!("i{number}")), Ok(true));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_running_pull_is_shown_once_img_11() {
+    fn a_running_pull_is_shown_once_img_13() {
         let mut pulls = RequestedPulls::default();
         assert_eq!(pulls.begin("a"), Ok(true));
         let running =

@@ -17,6 +17,7 @@ use crate::runtime::{
 use crate::volumes::{self, MountError};
 use crate::{hooks, resize, seccomp, security, spec};
 use base::clock::saturating_after;
+use base::subordinate_ids::real_user;
 use images::signal_number;
 use object::quantity::Amount;
 use reconcile::EventType;
@@ -54,6 +55,7 @@ impl SyncPod<'_> {
         if let Some(target) = &spec.target {
             self.add_variables_of(target, &mut spec.env).await;
         }
+        let requested_user = spec.run_as_user;
         let started = self.node.runtime.start_container(spec).await;
         let (now, wall) = (self.now(), self.workers.context.clock.now());
         if let (Ok(record), Some(sandbox)) = (&started, &mut self.state.observed.sandbox) {
@@ -101,6 +103,7 @@ impl SyncPod<'_> {
         self.container_event(name, EventType::Normal, "Created", format!("Created container: {name}"));
         self.container_event(name, EventType::Normal, "Started", format!("Started container {name}"));
         self.record_low_ports(&container);
+        self.record_ignored_user(name, requested_user, &record);
         if let Some(hook) = hook {
             let target = self.target(record.id.clone());
             let run = async move { hooks::run(&target, &container, &hook, hooks::UNLIMITED).await };
@@ -109,6 +112,17 @@ impl SyncPod<'_> {
             return ActionResult::Replan;
         }
         ActionResult::Next
+    }
+
+    /// A user with subordinate ids is root of containers, but images that show the machine's files run as that user. A
+    /// node without such ids has reported the pod's users before (`security::ignored`).
+    fn record_ignored_user(&self, name: &str, requested: Option<u32>, record: &ContainerRecord) {
+        let Some(user) = record.user.as_ref().filter(|_| real_user().is_some()) else { return };
+        if requested.is_some_and(|uid| uid != user.uid) {
+            let message = "securityContext.runAsUser is ignored: images that show the machine's files run as the user \
+                           who runs podium";
+            self.container_event(name, EventType::Warning, "SecurityContextIgnored", message.to_owned());
+        }
     }
 
     /// A port that this machine does not let us bind is served at another; clients must learn of it.

@@ -43,7 +43,7 @@ async fn labels_and_capacity_set_by_others_survive_kubelet_reports_node_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_node_carries_annotations_about_its_limitations_net_11_img_11() {
+async fn the_node_carries_annotations_about_its_limitations_net_11_img_12() {
     let with_note = |note: Option<&str>| NodeConfig {
         network_note: note.map(ToOwned::to_owned),
         users_note: note.map(ToOwned::to_owned),

@@ -117,8 +117,8 @@ impl BindMount {
     }
 }
 
-/// The user that a container with the machine's files appears to run as: whoever started Podium, if it is root of a user
-/// namespace only.
+/// The user that a container with the machine's files appears to run as: the user who started Podium, if it is root of a
+/// user namespace only.
 pub(in crate::daemon) fn user_of_machine() -> Option<User> {
     real_user().map(|user| User { uid: user.uid, gid: user.gid, groups: Vec::new() })
 }

@@ -1,6 +1,7 @@
 //! Archives of every shape, good, damaged and hostile (IMG-3, SEC-2).
 
 mod layers;
+mod other_owners;
 mod writers;
 
 use std::collections::BTreeMap;
