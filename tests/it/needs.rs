@@ -47,10 +47,12 @@ pub(crate) enum Need {
     DockerRegistry,
     /// The programs that built-in images run: `perl`, `postgres`, `python3`.
     Programs,
+    /// User namespaces for pods of root, and file systems with other owners in them.
+    PodUsers,
 }
 
 impl Need {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Kubectl,
         Self::OldKubectl,
         Self::Namespaces,
@@ -68,6 +70,7 @@ impl Need {
         Self::Crun,
         Self::DockerRegistry,
         Self::Programs,
+        Self::PodUsers,
     ];
 
     /// Returns its name in the two variables.
@@ -90,6 +93,7 @@ impl Need {
             Self::Crun => "crun",
             Self::DockerRegistry => "docker-registry",
             Self::Programs => "programs",
+            Self::PodUsers => "pod-users",
         }
     }
 
@@ -113,6 +117,7 @@ impl Need {
             Self::Crun => "no crun",
             Self::DockerRegistry => "no docker-registry",
             Self::Programs => "a program that a built-in image stands for is not installed",
+            Self::PodUsers => "pods cannot have user namespaces of their own",
         }
     }
 
