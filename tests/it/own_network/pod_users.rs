@@ -18,7 +18,7 @@ const IMAGE: &str = "users/app:v1";
 fn load(home: &DataDir) {
     let mut layer = Layer::new();
     for program in [
-        "sh", "cat", "id", "sleep", "stat", "chown", "touch", "mkdir", "mknod", "mount", "unshare",
+        "sh", "cat", "id", "sleep", "stat", "chown", "touch", "mkdir", "mknod", "mount", "umount", "unshare",
         "hostname",
     ] {
         layer.program(program);
@@ -153,7 +153,7 @@ fn a_pod_has_users_of_its_own_pod_18() {
         assert_eq!(at(container, stat), ["0:0"; 14].join("\n"), "{container}");
     }
     assert_eq!(at("c", "id -u; id -G"), "0\n0");
-    assert_eq!(at("user", "id -u; id -g; stat -c %u /proc/self"), "1000\n7\n1000");
+    assert_eq!(at("user", "id -u; id -g; stat -c %u /proc/self/"), "1000\n7\n1000");
     assert_eq!(
         at("user", "id-of-root").split_whitespace().nth(2),
         Some("euid=0(root)"),
@@ -174,13 +174,8 @@ fn a_pod_has_users_of_its_own_pod_18() {
     assert_eq!(owner(&scratch.join("own")), (33, 44));
     assert_eq!(owner(&scratch.join("of-init")), (0, 0));
     assert_eq!((owner(&scratch.join("a/b")), owner(&scratch.join("a/b/own"))), ((0, 0), (0, 0)));
-    let disk = cluster.instance.kubectl(&[
-        "get",
-        "pv",
-        "-o",
-        "jsonpath={.items[0].spec.local.path}{.items[0].spec.hostPath.path}",
-    ]);
-    assert_eq!(owner(&Path::new(disk.trim()).join("own")), (0, 0));
+    let disk = cluster.instance.kubectl(&["get", "pvc", "disk", "-o", "jsonpath={.spec.volumeName}"]);
+    assert_eq!(owner(&cluster.home.data_dir().join("volumes").join(disk.trim()).join("own")), (0, 0));
     let running = users_of_processes(firsts[0]);
     let expect = [firsts[0], firsts[0] + 1000].map(|id| id.to_string());
     assert!(running.len() >= 5 && running.iter().all(|user| expect.contains(user)), "{running:?}");
