@@ -29,7 +29,7 @@ impl Layer {
         self.add(path, EntryType::Directory, mode, b"");
     }
 
-    fn add(&mut self, path: &str, kind: EntryType, mode: u32, content: &[u8]) {
+    pub(crate) fn add(&mut self, path: &str, kind: EntryType, mode: u32, content: &[u8]) {
         let mut header = Header::new_gnu();
         header.set_entry_type(kind);
         header.set_mode(mode);

@@ -51,10 +51,12 @@ pub(crate) enum Need {
     Programs,
     /// `newuidmap` and `newgidmap` on the PATH.
     Uidmap,
+    /// User namespaces for pods of root, and file systems with other owners in them.
+    PodUsers,
 }
 
 impl Need {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::Kubectl,
         Self::OldKubectl,
         Self::Namespaces,
@@ -74,6 +76,7 @@ impl Need {
         Self::ImageTools,
         Self::Programs,
         Self::Uidmap,
+        Self::PodUsers,
     ];
 
     /// Returns its name in the two variables.
@@ -98,6 +101,7 @@ impl Need {
             Self::ImageTools => "image-tools",
             Self::Programs => "programs",
             Self::Uidmap => "uidmap",
+            Self::PodUsers => "pod-users",
         }
     }
 
@@ -123,6 +127,7 @@ impl Need {
             Self::ImageTools => "no mmdebstrap, umoci, skopeo or docker-registry",
             Self::Programs => "a program that a built-in image stands for is not installed",
             Self::Uidmap => "no newuidmap and newgidmap",
+            Self::PodUsers => "pods cannot have user namespaces of their own",
         }
     }
 

@@ -214,7 +214,10 @@ fn is_dns(domain: &str) -> bool {
     domain.split('.').all(|label| names::dns_1123_label(&label.to_ascii_lowercase()).is_empty())
 }
 
-/// Forbids the node's other namespaces in a pod with its own user namespace.
+/// The reason why a field is forbidden in a pod with its own user namespace.
+const NO_HOST_USERS: &str = "when `hostUsers` is false";
+
+/// Forbids the node's other namespaces and block devices in a pod with its own user namespace.
 pub(super) fn host_users(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     if spec.host_users != Some(false) {
         return;
@@ -224,7 +227,17 @@ pub(super) fn host_users(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSp
         [("hostNetwork", spec.host_network), ("HostPID", spec.host_pid), ("HostIPC", spec.host_ipc)]
     {
         if shared == Some(true) {
-            errors.forbidden(&path.child(field), "when `pod.Spec.HostUsers` is false");
+            errors.forbidden(&path.child(field), NO_HOST_USERS);
+        }
+    }
+    let init = spec.init_containers.iter().flatten().map(|c| c.volume_devices.as_ref()).enumerate();
+    let app = spec.containers.iter().map(|c| c.volume_devices.as_ref()).enumerate();
+    let ephemeral = spec.ephemeral_containers.iter().flatten().map(|c| c.volume_devices.as_ref()).enumerate();
+    let with = |field: &'static str| move |(i, devices)| (field, i, devices);
+    let all = init.map(with("initContainers")).chain(app.map(with("containers")));
+    for (field, i, devices) in all.chain(ephemeral.map(with("ephemeralContainers"))) {
+        if devices.is_some_and(|devices| !devices.is_empty()) {
+            errors.forbidden(&path.child(field).index(i).child("volumeDevices"), NO_HOST_USERS);
         }
     }
 }

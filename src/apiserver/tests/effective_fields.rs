@@ -73,6 +73,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
                 "a_sandbox_shares_what_its_pod_says_pod_14",
                 &["hostIPC", "hostNetwork", "hostPID", "shareProcessNamespace"],
             ),
+            ("a_pod_has_users_of_its_own_pod_18", &["hostUsers"]),
             (
                 "a_pod_is_called_as_kubernetes_calls_it_pod_14",
                 &["hostname", "hostnameOverride", "setHostnameAsFQDN", "subdomain"],
@@ -341,6 +342,7 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
                     "runAsUser",
                 ],
             ),
+            ("a_pod_has_users_of_its_own_pod_18", &["procMount"]),
             ("a_containers_profile_goes_before_its_pods_and_none_is_unconfined_pod_17", &["seccompProfile"]),
         ],
     ),

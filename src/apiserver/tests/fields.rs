@@ -229,7 +229,6 @@ fn examples() -> Vec<(&'static str, &'static str, Example)> {
             "evictionResponders",
             Pod(json!({"evictionResponders": [{"name": "example.com/r", "priority": 1}]})),
         ),
-        ("PodSpec", "hostUsers", Pod(json!({"hostUsers": false}))),
         ("PodSpec", "os", Pod(json!({"os": {"name": "windows"}}))),
         (
             "PodSpec",
@@ -265,12 +264,6 @@ fn examples() -> Vec<(&'static str, &'static str, Example)> {
             "SecurityContext",
             "appArmorProfile",
             Container(security("appArmorProfile", json!({"type": "Localhost", "localhostProfile": "p"}))),
-        ),
-        (
-            "SecurityContext",
-            "procMount",
-            Pod(json!({"hostUsers": false, "containers": [{"name": "c", "image": "busybox",
-                "securityContext": {"procMount": "Unmasked"}}]})),
         ),
         ("SecurityContext", "seLinuxOptions", Container(security("seLinuxOptions", json!({"level": "s0"})))),
         (

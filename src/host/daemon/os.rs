@@ -227,6 +227,9 @@ pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32], retained: Retained
         check(libc::setgid(gid))?;
         check(libc::setuid(uid))?;
     }
+    // The kernel protects this process, which has descriptors of the host, from others of that user until its exec,
+    // unless the machine allows dumps of such processes (`fs.suid_dumpable=1`).
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     if keeps { retain(retained) } else { Ok(()) }
 }
 

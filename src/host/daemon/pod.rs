@@ -48,13 +48,6 @@ impl Pod {
         if spec.users.is_some() {
             host.isolation.pod_users.clone().map_err(io::Error::other)?;
         }
-        let private = host.private(&spec.pod_uid);
-        write_files(&private, &spec)?;
-        if host.isolation.namespaces {
-            memory_volumes::mount_shared_memory(&private)?;
-            terminals::mount_own(&private, spec.users)?;
-            memory_volumes::mount_all(&private, &spec.memory_volumes)?;
-        }
         let mut users = None;
         let namespaces = if let Some(ids) = spec.users {
             let (made, of_pod) = namespaces_of_users(&spec, ids, host.network.as_ref())?;
@@ -69,6 +62,14 @@ impl Pod {
             }
             namespaces
         };
+        // After everything that may be refused: a pod without a sandbox leaves no mount.
+        let private = host.private(&spec.pod_uid);
+        write_files(&private, &spec)?;
+        if host.isolation.namespaces {
+            memory_volumes::mount_shared_memory(&private)?;
+            terminals::mount_own(&private, spec.users)?;
+            memory_volumes::mount_all(&private, &spec.memory_volumes)?;
+        }
         let init = if host.isolation.namespaces && spec.share_process_namespace && !spec.host.pid {
             Some(host.make_init()?)
         } else {

@@ -71,9 +71,9 @@ fn pods_with_users_of_their_own_share_nothing_else_api_8() {
         (
             "hostUsers: false\nhostNetwork: true\nhostPID: true\nhostIPC: true",
             &[
-                "spec.hostNetwork: Forbidden: when `pod.Spec.HostUsers` is false",
-                "spec.HostPID: Forbidden: when `pod.Spec.HostUsers` is false",
-                "spec.HostIPC: Forbidden: when `pod.Spec.HostUsers` is false",
+                "spec.hostNetwork: Forbidden: when `hostUsers` is false",
+                "spec.HostPID: Forbidden: when `hostUsers` is false",
+                "spec.HostIPC: Forbidden: when `hostUsers` is false",
             ],
         ),
         ("securityContext: {seLinuxChangePolicy: Recursive, supplementalGroupsPolicy: Strict}", &[]),
@@ -100,6 +100,10 @@ fn pods_with_users_of_their_own_share_nothing_else_api_8() {
         ),
         ("securityContext: {allowPrivilegeEscalation: false, capabilities: {add: [NET_ADMIN]}}", &[]),
     ]);
+    let block = "spec:\n  hostUsers: false\n  volumes: [{name: v, persistentVolumeClaim: {claimName: v}}]\n  \
+        containers: [{name: c, image: i, volumeDevices: [{name: v, devicePath: /dev/v}]}]";
+    let no_block = "spec.containers[0].volumeDevices: Forbidden: when `hostUsers` is false";
+    check(Kind::Pod, &[(block, &[no_block])]);
     let unmasked =
         "spec: {hostUsers: false, containers: [{name: c, image: i, securityContext: {procMount: Unmasked}}]}";
     check(Kind::Pod, &[(unmasked, &[])]);

@@ -10,6 +10,7 @@ mod fallback;
 mod faults;
 mod host_network;
 mod kernel_files;
+mod pod_users;
 mod pods;
 mod policies;
 mod rights;
