@@ -90,11 +90,13 @@ pub enum PullError {
         /// The error.
         error: Arc<LoadError>,
     },
-    /// This process ends.
-    #[error("failed to pull image \"{name}\": the pull was cancelled")]
-    Cancelled {
+    /// A task of the pull did not come to its end: this process stops, or the task has panicked.
+    #[error("failed to pull image \"{name}\": the pull did not come to its end: {reason}")]
+    Aborted {
         /// The image's full name.
         name: String,
+        /// What happened to the task.
+        reason: String,
     },
 }
 
@@ -259,7 +261,7 @@ impl Pull {
         self.download(&remote, manifest, description, names).await.map_err(|failure| match failure {
             Failure::Registry(error) => registry(error),
             Failure::Store(error) => store(error),
-            Failure::Cancelled => PullError::Cancelled { name: name.clone() },
+            Failure::Aborted(reason) => PullError::Aborted { name: name.clone(), reason },
         })
     }
 
@@ -320,7 +322,7 @@ impl Pull {
                         let _ = end_of(&mut thread).await;
                         return Err(failure);
                     }
-                    Err(_) => return Err(Failure::Cancelled),
+                    Err(error) => return Err(Failure::Aborted(error.to_string())),
                 },
             }
         }
@@ -330,14 +332,15 @@ impl Pull {
 async fn end_of(thread: &mut BlockingTask<Result<StoredImage, LoadError>>) -> Result<StoredImage, Failure> {
     match thread.await {
         Ok(result) => result.map_err(Failure::Store),
-        Err(_) => Err(Failure::Cancelled),
+        Err(error) => Err(Failure::Aborted(error.to_string())),
     }
 }
 
 enum Failure {
     Registry(RegistryError),
     Store(LoadError),
-    Cancelled,
+    /// The reason why a task did not come to its end.
+    Aborted(String),
 }
 
 /// The layers of the image that is pulled, the lowest one first.
@@ -448,7 +451,8 @@ impl Download {
             writer.present(lock);
             return Ok(());
         }
-        let Ok(_permit) = self.inner.downloads.acquire().await else { return Err(Failure::Cancelled) };
+        let permit = self.inner.downloads.acquire().await;
+        let _permit = permit.map_err(|error| Failure::Aborted(error.to_string()))?;
         let io = |error| Failure::Store(LoadError::io(self.path.display().to_string())(error));
         let mut file = writer.begin(&self.path, lock).map_err(io)?;
         let mut blob = self.remote.blob(&layer.remote, &self.progress.done).map_err(Failure::Registry)?;
