@@ -26,7 +26,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::registry::CredentialError;
 use crate::registry::{
-    ByteCount, DockerConfig, Keyring, RegistryClient, RegistryConfig, RegistryError, RemoteImage,
+    ByteCount, DockerConfig, Keyring, LayerSource, RegistryClient, RegistryConfig, RegistryError, RemoteImage,
     RemoteLayer, RemoteManifest,
 };
 use crate::store::{
@@ -258,7 +258,18 @@ impl Pull {
             Ok(None) => {}
             Err(source) => return Err(store(LoadError::Io { subject: "the image store".into(), source })),
         }
-        self.download(&remote, manifest, description, names).await.map_err(|failure| match failure {
+        let mut downloaded =
+            self.download(&remote, &manifest, description.clone(), names.clone(), LayerSource::Mirrors).await;
+        if let Err(failure) = &downloaded
+            && remote.has_mirrors()
+            && failure.is_of_content()
+        {
+            tracing::warn!("image {name}: {failure}; reading the layers from the registry instead of its mirrors");
+            self.progress.done.reset();
+            let source = LayerSource::Registry;
+            downloaded = self.download(&remote, &manifest, description, names, source).await;
+        }
+        downloaded.map_err(|failure| match failure {
             Failure::Registry(error) => registry(error),
             Failure::Store(error) => store(error),
             Failure::Aborted(reason) => PullError::Aborted { name: name.clone(), reason },
@@ -285,11 +296,12 @@ impl Pull {
     async fn download(
         &self,
         remote: &RemoteImage,
-        manifest: RemoteManifest,
+        manifest: &RemoteManifest,
         description: ImageDescription,
         names: Vec<ImageReference>,
+        source: LayerSource,
     ) -> Result<StoredImage, Failure> {
-        let layers = Arc::new(Layers::of(&manifest)?);
+        let layers = Arc::new(Layers::of(manifest)?);
         let (spools, writers): (Vec<_>, Vec<_>) = layers.all.iter().map(|_| spool::spool()).unzip();
         let (started, directory) = oneshot::channel();
         let adding =
@@ -305,6 +317,7 @@ impl Pull {
                 remote: remote.clone(),
                 layers: layers.clone(),
                 number,
+                source,
                 progress: self.progress.clone(),
                 path: directory.join(format!("blob-{number}")),
             };
@@ -336,11 +349,27 @@ async fn end_of(thread: &mut BlockingTask<Result<StoredImage, LoadError>>) -> Re
     }
 }
 
+#[derive(Debug, thiserror::Error)]
 enum Failure {
+    #[error("{0}")]
     Registry(RegistryError),
+    #[error("{0}")]
     Store(LoadError),
     /// The reason why a task did not come to its end.
+    #[error("{0}")]
     Aborted(String),
+}
+
+impl Failure {
+    /// Returns true if a layer's content is the reason: another server may have the right one. A layer is unpacked while
+    /// it is downloaded, so that wrong content is often noticed before its digest is known.
+    fn is_of_content(&self) -> bool {
+        match self {
+            Self::Registry(error) => error.is_of_content(),
+            Self::Store(error) => !matches!(error, LoadError::Io { .. }),
+            Self::Aborted(_) => false,
+        }
+    }
 }
 
 /// The layers of the image that is pulled, the lowest one first.
@@ -438,6 +467,7 @@ struct Download {
     layers: Arc<Layers>,
     /// The layer's position.
     number: usize,
+    source: LayerSource,
     progress: Progress,
     path: PathBuf,
 }
@@ -455,7 +485,8 @@ impl Download {
         let _permit = permit.map_err(|error| Failure::Aborted(error.to_string()))?;
         let io = |error| Failure::Store(LoadError::io(self.path.display().to_string())(error));
         let mut file = writer.begin(&self.path, lock).map_err(io)?;
-        let mut blob = self.remote.blob(&layer.remote, &self.progress.done).map_err(Failure::Registry)?;
+        let blob = self.remote.blob(&layer.remote, self.source, &self.progress.done);
+        let mut blob = blob.map_err(Failure::Registry)?;
         while let Some(chunk) = blob.chunk().await.map_err(Failure::Registry)? {
             file = file.write(chunk).await.map_err(io)?;
         }

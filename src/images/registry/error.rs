@@ -331,6 +331,11 @@ impl RegistryError {
         matches!(self, Self::Request { failure: RequestFailure::Timeout(_), .. })
     }
 
+    /// Returns true if the content of a blob is not that of its descriptor.
+    pub(crate) fn is_of_content(&self) -> bool {
+        matches!(self, Self::Digest { .. } | Self::TooLarge { .. })
+    }
+
     /// Returns true if the same request may succeed a little later.
     pub(super) fn is_transient(&self) -> bool {
         match self {
