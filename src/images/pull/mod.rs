@@ -26,8 +26,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::registry::CredentialError;
 use crate::registry::{
-    ByteCount, DockerConfig, Keyring, LayerSource, RegistryClient, RegistryConfig, RegistryError, RemoteImage,
-    RemoteLayer, RemoteManifest,
+    ByteCount, DockerConfig, Keyring, LayerSource, RegistryClient, RegistryConfig, RegistryError,
+    RemoteImage, RemoteLayer, RemoteManifest,
 };
 use crate::store::{
     ChainId, Digest, ImageDescription, ImageStore, Limits, LoadError, PackedLayer, Provenance, StoredImage,
@@ -264,7 +264,9 @@ impl Pull {
             && remote.has_mirrors()
             && failure.is_of_content()
         {
-            tracing::warn!("image {name}: {failure}; reading the layers from the registry instead of its mirrors");
+            tracing::warn!(
+                "image {name}: {failure}; reading the layers from the registry instead of its mirrors"
+            );
             self.progress.done.reset();
             let source = LayerSource::Registry;
             downloaded = self.download(&remote, &manifest, description, names, source).await;

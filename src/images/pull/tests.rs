@@ -225,11 +225,8 @@ async fn a_mirror_with_other_layers_is_followed_by_the_registry_img_5() {
     let bytes: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
     let mut repository = Repository::new();
     add_image(&mut repository, "latest", &[layer("base", b"b"), layer("file", &bytes)]);
-    let damages: [fn(&mut Vec<u8>); 3] = [
-        |layer| layer[600] ^= 1,
-        |layer| layer.iter_mut().for_each(|byte| *byte = 7),
-        |layer| layer.push(0),
-    ];
+    let damages: [fn(&mut Vec<u8>); 3] =
+        [|layer| layer[600] ^= 1, |layer| layer.iter_mut().for_each(|byte| *byte = 7), |layer| layer.push(0)];
     for damage in damages {
         let (good, bad) = (repository.clone(), repository.clone());
         let registry = Server::start(move |seen| good.answer(seen)).await;
