@@ -368,7 +368,12 @@ impl Failure {
     fn is_of_content(&self) -> bool {
         match self {
             Self::Registry(error) => error.is_of_content(),
-            Self::Store(error) => !matches!(error, LoadError::Io { .. }),
+            Self::Store(LoadError::Io { source, .. }) => {
+                // Compressed data that cannot be unpacked, and not the disk.
+                use std::io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+                matches!(source.kind(), InvalidData | InvalidInput | Other | UnexpectedEof)
+            }
+            Self::Store(_) => true,
             Self::Aborted(_) => false,
         }
     }
