@@ -83,7 +83,7 @@ pub enum PullError {
         error: Arc<RegistryError>,
     },
     /// The image cannot be unpacked or stored.
-    #[error("failed to pull and unpack image \"{name}\": {error}")]
+    #[error("failed to pull and unpack image \"{name}\": {error}{}", advice_for(error))]
     Store {
         /// The image's full name.
         name: String,
@@ -98,6 +98,23 @@ pub enum PullError {
         /// What happened to the task.
         reason: String,
     },
+}
+
+impl PullError {
+    /// Returns true if another source of the image would help: the registry does not give it.
+    pub fn is_of_registry(&self) -> bool {
+        matches!(self, Self::Registry { .. } | Self::Secret { .. })
+    }
+}
+
+/// What a user can do about an error of the store.
+fn advice_for(error: &LoadError) -> &'static str {
+    match error {
+        LoadError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+            " (free space on the disk of the data directory; \"podium image prune\" removes unused images)"
+        }
+        _ => "",
+    }
 }
 
 /// A pull's bytes: those downloaded, and all that it downloads, once they are known.
@@ -490,7 +507,8 @@ impl Download {
         }
         let permit = self.inner.downloads.acquire().await;
         let _permit = permit.map_err(|error| Failure::Aborted(error.to_string()))?;
-        let io = |error| Failure::Store(LoadError::io(self.path.display().to_string())(error));
+        // The path is the node's own.
+        let io = |error| Failure::Store(LoadError::io(format!("layer {}", layer.remote.digest))(error));
         let mut file = writer.begin(&self.path, lock).map_err(io)?;
         let blob = self.remote.blob(&layer.remote, self.source, &self.progress.done);
         let mut blob = blob.map_err(Failure::Registry)?;
