@@ -12,6 +12,7 @@ pub mod dial_error;
 pub mod did_you_mean;
 pub mod file_pages;
 mod gate;
+mod handshake_signatures;
 pub mod hex;
 pub mod insecure_verifier;
 pub mod layers;

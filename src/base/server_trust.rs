@@ -3,14 +3,13 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WantsClientCert, WebPkiServerVerifier};
+use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{
-    CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, ConfigBuilder, RootCertStore};
 
 use super::dial_error::dial_error;
 use super::insecure_verifier::InsecureVerifier;
@@ -62,6 +61,7 @@ fn system_roots() -> Arc<RootCertStore> {
 #[derive(Debug)]
 struct BundleVerifier {
     signed: Arc<WebPkiServerVerifier>,
+    algorithms: WebPkiSupportedAlgorithms,
     certificates: Vec<CertificateDer<'static>>,
 }
 
@@ -73,11 +73,12 @@ impl BundleVerifier {
     ) -> Result<Self, String> {
         let known: Vec<_> = CertificateDer::pem_slice_iter(bundle).filter_map(Result::ok).collect();
         roots.add_parsable_certificates(known.iter().cloned());
+        let algorithms = provider.signature_verification_algorithms;
         let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
         let signed = signed.map_err(|_| {
             "unable to load root certificates: unable to parse bytes as PEM block".to_string()
         })?;
-        Ok(Self { signed, certificates: known })
+        Ok(Self { signed, algorithms, certificates: known })
     }
 }
 
@@ -112,27 +113,7 @@ impl ServerCertVerifier for BundleVerifier {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.signed.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.signed.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.signed.supported_verify_schemes()
-    }
+    crate::verify_handshake_signatures!(verifier => verifier.algorithms);
 }
 
 /// Returns the reason of a failed handshake.

@@ -11,7 +11,7 @@ use base::clock::Clock;
 use base::task::{Tasks, blocking};
 use host::ImageUsers;
 use images::ImageStore;
-use images::garbage::{self, Collection, DiskSpace, GarbageConfig};
+use images::garbage::{self, Collection, DiskSpace};
 use images::store::RemoveError;
 use object::config::Seconds;
 
@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_mins(5);
 /// The time for which whole layers of a failed pull stay for its next attempt.
 const UNUSED_LAYER_AGE: Duration = Duration::from_hours(1);
 
-/// The removal of pulled images that no container uses.
+/// The removal of pulled images that no container uses, with a kubelet's names and defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ImageGarbageConfig {
@@ -35,19 +35,8 @@ pub struct ImageGarbageConfig {
 
 impl Default for ImageGarbageConfig {
     fn default() -> Self {
-        let GarbageConfig { high_threshold_percent, low_threshold_percent, minimum_age } =
-            GarbageConfig::default();
-        Self { high_threshold_percent, low_threshold_percent, minimum_age: Seconds(minimum_age) }
-    }
-}
-
-impl ImageGarbageConfig {
-    fn thresholds(self) -> GarbageConfig {
-        GarbageConfig {
-            high_threshold_percent: self.high_threshold_percent,
-            low_threshold_percent: self.low_threshold_percent,
-            minimum_age: self.minimum_age.0,
-        }
+        let minimum_age = Seconds(Duration::from_mins(2));
+        Self { high_threshold_percent: 85, low_threshold_percent: 80, minimum_age }
     }
 }
 
@@ -101,9 +90,9 @@ impl Collector {
     }
 
     fn collect_if_due(&self) -> Result<Collection, RemoveError> {
-        let needed =
-            space_of(&self.nodes_dir).and_then(|space| garbage::excess(space, self.config.thresholds()));
-        let Some(needed) = needed else {
+        let ImageGarbageConfig { high_threshold_percent, low_threshold_percent, .. } = self.config;
+        let excess = |space| garbage::excess(space, high_threshold_percent, low_threshold_percent);
+        let Some(needed) = space_of(&self.nodes_dir).and_then(excess) else {
             let count = self.store.remove_unused_layers(self.clock.now(), UNUSED_LAYER_AGE)?;
             if count > 0 {
                 tracing::info!("removed {count} layers of pulls that have failed");

@@ -10,23 +10,6 @@ use jiff::Timestamp;
 
 use crate::store::{ImageStore, ImageUse, Provenance, RemoveError, StoredImage};
 
-/// The settings of the collection, with a kubelet's names and defaults.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GarbageConfig {
-    /// The collection begins when more of the disk than this is used, in percent; 100 turns it off.
-    pub high_threshold_percent: u8,
-    /// The collection ends when no more of the disk than this is used, in percent.
-    pub low_threshold_percent: u8,
-    /// An image that was used or pulled more recently stays.
-    pub minimum_age: Duration,
-}
-
-impl Default for GarbageConfig {
-    fn default() -> Self {
-        Self { high_threshold_percent: 85, low_threshold_percent: 80, minimum_age: Duration::from_mins(2) }
-    }
-}
-
 /// The space of a file system, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpace {
@@ -36,12 +19,13 @@ pub struct DiskSpace {
     pub available: u64,
 }
 
-/// Returns the bytes that a collection must free; `None` if none is due.
-pub fn excess(space: DiskSpace, config: GarbageConfig) -> Option<u64> {
+/// Returns the bytes that a collection must free, so that no more than the low percentage of the disk is used; `None` if
+/// none is due, because no more than the high one is used. A high one of 100 turns collections off.
+pub fn excess(space: DiskSpace, high_percent: u8, low_percent: u8) -> Option<u64> {
     let percent_of = |percent: u8| u128::from(space.capacity) * u128::from(percent.min(100)) / 100;
     let used = u128::from(space.capacity.saturating_sub(space.available));
-    let is_due = config.high_threshold_percent < 100 && used > percent_of(config.high_threshold_percent);
-    let needed = used.saturating_sub(percent_of(config.low_threshold_percent));
+    let is_due = high_percent < 100 && used > percent_of(high_percent);
+    let needed = used.saturating_sub(percent_of(low_percent));
     (is_due && needed > 0).then(|| u64::try_from(needed).unwrap_or(u64::MAX))
 }
 
@@ -121,14 +105,12 @@ mod tests {
     /// IMG-10: a kubelet's thresholds.
     #[test]
     fn a_collection_is_due_above_the_high_threshold_and_frees_down_to_the_low_one_img_10() {
-        let config = GarbageConfig::default();
         for (available, expect) in [(100, None), (15, None), (14, Some(6)), (0, Some(20))] {
-            assert_eq!(excess(DiskSpace { capacity: 100, available }, config), expect, "{available}");
+            assert_eq!(excess(DiskSpace { capacity: 100, available }, 85, 80), expect, "{available}");
         }
-        let off = GarbageConfig { high_threshold_percent: 100, ..config };
-        assert_eq!(excess(DiskSpace { capacity: 100, available: 0 }, off), None);
-        assert_eq!(excess(DiskSpace { capacity: u64::MAX, available: 0 }, config), Some(u64::MAX / 5));
-        assert_eq!(excess(DiskSpace { capacity: 0, available: 0 }, config), None);
+        assert_eq!(excess(DiskSpace { capacity: 100, available: 0 }, 100, 80), None);
+        assert_eq!(excess(DiskSpace { capacity: u64::MAX, available: 0 }, 85, 80), Some(u64::MAX / 5));
+        assert_eq!(excess(DiskSpace { capacity: 0, available: 0 }, 85, 80), None);
     }
 
     /// IMG-10: the least recently used go first; used, young and loaded images stay.

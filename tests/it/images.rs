@@ -258,7 +258,7 @@ fn the_files_of_an_image_are_a_volume_img_11() {
     if lacks(Need::Namespaces, !node.contains(r#""podium.dev/namespaces":"none""#)) {
         return instance.stop();
     }
-    let script = "cat /all/site/en/index.html /part/index.html; echo; echo x 2>/dev/null > /all/new || echo read-only; \
+    let script = "cat /all/site/en/index.html /part/index.html; echo; (echo x > /all/new) 2>/dev/null || echo read-only; \
                   sleep 3600";
     let mounts = json!([{"name": "data", "mountPath": "/all"},
         {"name": "data", "mountPath": "/part", "subPathExpr": "$(PART)"}]);
@@ -305,6 +305,50 @@ fn the_files_of_an_image_are_a_volume_img_11() {
     wait_for("the image to go", || {
         podium(&["image", "rm", "shop/data:v1"], &home.data_dir()).status.success().then_some(())
     });
+    instance.stop();
+}
+
+/// Writes the marker of its image, and then whether it sees a process of another container that sleeps.
+const DEBUGGER: &str = r#"
+cat /etc/marker
+while :; do for process in /proc/[0-9]*; do
+    read name 2>/dev/null < $process/comm && [ "$name" = sleep ] && echo "sees sleep" && exit
+done; done
+"#;
+
+/// EPH-2: a debugger with an image's files beside a container with those of another sees that container's processes, and
+/// its own image's files; so does one in a copy of the pod that shares its processes.
+#[test]
+fn a_debugger_of_another_image_sees_processes_and_has_its_own_root_eph_2() {
+    needs!(Kubectl);
+    let home = DataDir::new();
+    let instance = home.start(&["--nodes", "1"]);
+    load(&home);
+    let mut layer = Layer::new();
+    layer.program("sh");
+    layer.program("cat");
+    layer.file("etc/marker", "of the tools\n");
+    let tools = saved("shop/tools:v1", &layer.finish(), &json!({"Env": ["PATH=/bin"]}));
+    load_archive(&home, "shop/tools:v1", &tools);
+    let node = instance.kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].metadata.annotations}"]);
+    if lacks(Need::Namespaces, !node.contains(r#""podium.dev/namespaces":"none""#)) {
+        return instance.stop();
+    }
+    let container = json!({"name": "c", "image": "shop/app:v1", "args": ["sleep 3600; true"]});
+    apply(&home, &instance, "p", &json!({"terminationGracePeriodSeconds": 0, "containers": [container]}));
+    wait_until_phase(&instance, "p", "Running");
+    let beside = ["debug", "p", "--image=shop/tools:v1", "--target=c", "-c", "d"];
+    let in_copy = ["debug", "p", "--image=shop/tools:v1", "--copy-to=copy", "--share-processes", "-c", "d"];
+    for (pod, arguments) in [("p", &beside[..]), ("copy", &in_copy)] {
+        instance.kubectl(&[arguments, &["--", "sh", "-c", DEBUGGER]].concat());
+        wait_for(&format!("the debugger of {pod}"), || {
+            // The container may not have started yet.
+            let output = instance.kubectl_output(&["logs", pod, "-c", "d"]);
+            (text(&output.stdout) == "of the tools\nsees sleep\n").then_some(())
+        });
+        assert_eq!(instance.kubectl(&["exec", pod, "-c", "c", "--", "cat", "/etc/marker"]), "of the image\n");
+    }
+    instance.kubectl(&["delete", "pod", "p", "copy"]);
     instance.stop();
 }
 

@@ -462,6 +462,14 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
             ),
             ("a_pods_own_claim_comes_and_goes_with_it_vol_2", &["ephemeral"]),
             ("a_web_server_shows_a_volume_made_by_hand_vol_2", &["hostPath", "persistentVolumeClaim"]),
+            ("a_volumes_image_is_pulled_once_for_all_containers_img_11", &["image"]),
+        ],
+    ),
+    (
+        "api.core.v1.ImageVolumeSource",
+        &[
+            ("a_volumes_image_is_pulled_once_for_all_containers_img_11", &["reference"]),
+            ("a_volumes_pull_policy_counts_and_a_deleted_pod_cancels_its_pull_img_11", &["pullPolicy"]),
         ],
     ),
     (

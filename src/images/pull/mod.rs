@@ -26,8 +26,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::registry::CredentialError;
 use crate::registry::{
-    ByteCount, DockerConfig, Keyring, RegistryClient, RegistryConfig, RegistryError, RemoteImage,
-    RemoteLayer, RemoteManifest,
+    ByteCount, DockerConfig, Keyring, LayerSource, RegistryClient, RegistryConfig, RegistryError,
+    RemoteImage, RemoteLayer, RemoteManifest,
 };
 use crate::store::{
     ChainId, Digest, ImageDescription, ImageStore, Limits, LoadError, PackedLayer, Provenance, StoredImage,
@@ -83,19 +83,38 @@ pub enum PullError {
         error: Arc<RegistryError>,
     },
     /// The image cannot be unpacked or stored.
-    #[error("failed to pull and unpack image \"{name}\": {error}")]
+    #[error("failed to pull and unpack image \"{name}\": {error}{}", advice_for(error))]
     Store {
         /// The image's full name.
         name: String,
         /// The error.
         error: Arc<LoadError>,
     },
-    /// This process ends.
-    #[error("failed to pull image \"{name}\": the pull was cancelled")]
-    Cancelled {
+    /// A task of the pull did not come to its end: this process stops, or the task has panicked.
+    #[error("failed to pull image \"{name}\": the pull did not come to its end: {reason}")]
+    Aborted {
         /// The image's full name.
         name: String,
+        /// What happened to the task.
+        reason: String,
     },
+}
+
+impl PullError {
+    /// Returns true if another source of the image would help: the registry does not give it.
+    pub fn is_of_registry(&self) -> bool {
+        matches!(self, Self::Registry { .. } | Self::Secret { .. })
+    }
+}
+
+/// What a user can do about an error of the store.
+fn advice_for(error: &LoadError) -> &'static str {
+    match error {
+        LoadError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+            " (free space on the disk of the data directory; \"podium image prune\" removes unused images)"
+        }
+        _ => "",
+    }
 }
 
 /// A pull's bytes: those downloaded, and all that it downloads, once they are known.
@@ -290,10 +309,23 @@ impl Pull {
             Ok(None) => {}
             Err(source) => return Err(store(LoadError::Io { subject: "the image store".into(), source })),
         }
-        self.download(&remote, manifest, description, names).await.map_err(|failure| match failure {
+        let mut downloaded =
+            self.download(&remote, &manifest, description.clone(), names.clone(), LayerSource::Mirrors).await;
+        if let Err(failure) = &downloaded
+            && remote.has_mirrors()
+            && failure.is_of_content()
+        {
+            tracing::warn!(
+                "image {name}: {failure}; reading the layers from the registry instead of its mirrors"
+            );
+            self.progress.done.reset();
+            let source = LayerSource::Registry;
+            downloaded = self.download(&remote, &manifest, description, names, source).await;
+        }
+        downloaded.map_err(|failure| match failure {
             Failure::Registry(error) => registry(error),
             Failure::Store(error) => store(error),
-            Failure::Cancelled => PullError::Cancelled { name: name.clone() },
+            Failure::Aborted(reason) => PullError::Aborted { name: name.clone(), reason },
         })
     }
 
@@ -317,11 +349,12 @@ impl Pull {
     async fn download(
         &self,
         remote: &RemoteImage,
-        manifest: RemoteManifest,
+        manifest: &RemoteManifest,
         description: ImageDescription,
         names: Vec<ImageReference>,
+        source: LayerSource,
     ) -> Result<StoredImage, Failure> {
-        let layers = Arc::new(Layers::of(&manifest)?);
+        let layers = Arc::new(Layers::of(manifest)?);
         let (spools, writers): (Vec<_>, Vec<_>) = layers.all.iter().map(|_| spool::spool()).unzip();
         let (started, directory) = oneshot::channel();
         let adding =
@@ -337,6 +370,7 @@ impl Pull {
                 remote: remote.clone(),
                 layers: layers.clone(),
                 number,
+                source,
                 progress: self.progress.clone(),
                 path: directory.join(format!("blob-{number}")),
             };
@@ -354,7 +388,7 @@ impl Pull {
                         let _ = end_of(&mut thread).await;
                         return Err(failure);
                     }
-                    Err(_) => return Err(Failure::Cancelled),
+                    Err(error) => return Err(Failure::Aborted(error.to_string())),
                 },
             }
         }
@@ -364,14 +398,36 @@ impl Pull {
 async fn end_of(thread: &mut BlockingTask<Result<StoredImage, LoadError>>) -> Result<StoredImage, Failure> {
     match thread.await {
         Ok(result) => result.map_err(Failure::Store),
-        Err(_) => Err(Failure::Cancelled),
+        Err(error) => Err(Failure::Aborted(error.to_string())),
     }
 }
 
+#[derive(Debug, thiserror::Error)]
 enum Failure {
+    #[error("{0}")]
     Registry(RegistryError),
+    #[error("{0}")]
     Store(LoadError),
-    Cancelled,
+    /// The reason why a task did not come to its end.
+    #[error("{0}")]
+    Aborted(String),
+}
+
+impl Failure {
+    /// Returns true if a layer's content is the reason: another server may have the right one. A layer is unpacked while
+    /// it is downloaded, so that wrong content is often noticed before its digest is known.
+    fn is_of_content(&self) -> bool {
+        match self {
+            Self::Registry(error) => error.is_of_content(),
+            Self::Store(LoadError::Io { source, .. }) => {
+                // Compressed data that cannot be unpacked, and not the disk.
+                use std::io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+                matches!(source.kind(), InvalidData | InvalidInput | Other | UnexpectedEof)
+            }
+            Self::Store(_) => true,
+            Self::Aborted(_) => false,
+        }
+    }
 }
 
 /// The layers of the image that is pulled, the lowest one first.
@@ -469,6 +525,7 @@ struct Download {
     layers: Arc<Layers>,
     /// The layer's position.
     number: usize,
+    source: LayerSource,
     progress: Progress,
     path: PathBuf,
 }
@@ -482,10 +539,13 @@ impl Download {
             writer.present(lock);
             return Ok(());
         }
-        let Ok(_permit) = self.inner.downloads.acquire().await else { return Err(Failure::Cancelled) };
-        let io = |error| Failure::Store(LoadError::io(self.path.display().to_string())(error));
+        let permit = self.inner.downloads.acquire().await;
+        let _permit = permit.map_err(|error| Failure::Aborted(error.to_string()))?;
+        // The path is the node's own.
+        let io = |error| Failure::Store(LoadError::io(format!("layer {}", layer.remote.digest))(error));
         let mut file = writer.begin(&self.path, lock).map_err(io)?;
-        let mut blob = self.remote.blob(&layer.remote, &self.progress.done).map_err(Failure::Registry)?;
+        let blob = self.remote.blob(&layer.remote, self.source, &self.progress.done);
+        let mut blob = blob.map_err(Failure::Registry)?;
         while let Some(chunk) = blob.chunk().await.map_err(Failure::Registry)? {
             file = file.write(chunk).await.map_err(io)?;
         }

@@ -53,6 +53,13 @@ impl Scene {
         Self { data, store, puller }
     }
 
+    /// With these settings of registries.
+    fn with_config(config: &str) -> Self {
+        let scene = Self::new();
+        let puller = Puller::with_client(scene.store.clone(), client(config), None);
+        Self { puller, ..scene }
+    }
+
     async fn pull(&self, name: &str) -> Result<StoredImage, String> {
         self.puller.pull(name, &[]).await.map_err(|error| error.to_string())
     }
@@ -208,6 +215,40 @@ async fn damaged_and_hostile_layers_fail_and_leave_nothing_partial_img_8() {
             "{what}"
         );
         assert!(!Path::new(&scene.data.path().join("images/store/escape")).exists());
+    }
+}
+
+/// A mirror whose layer is not what its manifest says is passed over: its bytes may be noticed while they are unpacked,
+/// or at the end of the download.
+#[tokio::test]
+async fn a_mirror_with_other_layers_is_followed_by_the_registry_img_5() {
+    let bytes: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+    let mut repository = Repository::new();
+    add_image(&mut repository, "latest", &[layer("base", b"b"), layer("file", &bytes)]);
+    let damages: [fn(&mut Vec<u8>); 3] =
+        [|layer| layer[600] ^= 1, |layer| layer.iter_mut().for_each(|byte| *byte = 7), |layer| layer.push(0)];
+    for damage in damages {
+        let (good, bad) = (repository.clone(), repository.clone());
+        let registry = Server::start(move |seen| good.answer(seen)).await;
+        let mirror = Server::start(move |seen| {
+            let mut answer = bad.answer(seen);
+            if seen.path.contains("/blobs/")
+                && let Some(mut content) = bad.layer_at(&seen.path)
+            {
+                damage(&mut content);
+                *answer.body_mut() = content.into();
+            }
+            answer
+        })
+        .await;
+        let (host, mirror_url) = (registry.reference(), mirror.reference());
+        let (host, mirror_url) = (host.split('/').next().unwrap(), mirror_url.split('/').next().unwrap());
+        let config = format!(r#"{{"hosts":{{"{host}":{{"mirrors":["http://{mirror_url}"]}}}}}}"#);
+        let scene = Scene::with_config(&config);
+        let image = scene.pull(&registry.reference()).await.unwrap();
+        assert_eq!(scene.read(&image, "base").as_deref(), Some("b"));
+        assert_eq!((scene.entries("layers"), scene.entries("new")), (2, 0));
+        assert!(blobs(&mirror) > 0 && blobs(&registry) > 0);
     }
 }
 

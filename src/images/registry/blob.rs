@@ -41,6 +41,11 @@ impl ByteCount {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// Begins to count anew.
+    pub fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
     pub(super) fn add(&self, bytes: u64) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -48,6 +53,15 @@ impl ByteCount {
     pub(super) fn subtract(&self, bytes: u64) {
         self.0.fetch_sub(bytes, Ordering::Relaxed);
     }
+}
+
+/// The servers that a layer is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayerSource {
+    /// The mirrors in their order, then the registry itself.
+    Mirrors,
+    /// The registry itself: a mirror has sent something else.
+    Registry,
 }
 
 /// A layer that is being read. Its end is reported only if size and digest are right.
@@ -76,7 +90,12 @@ pub struct BlobReader {
 
 impl RemoteImage {
     /// Returns a reader of a layer; `count` grows with its content. Connects at the first read.
-    pub fn blob(&self, layer: &RemoteLayer, count: &ByteCount) -> Result<BlobReader, RegistryError> {
+    pub fn blob(
+        &self,
+        layer: &RemoteLayer,
+        source: LayerSource,
+        count: &ByteCount,
+    ) -> Result<BlobReader, RegistryError> {
         let subject = format!("layer {} of {}", layer.digest, self.0.name);
         let digester = Digester::of(&layer.digest)
             .ok_or_else(|| RegistryError::invalid(&subject, "its digest is malformed"))?;
@@ -84,7 +103,10 @@ impl RemoteImage {
             remote: self.0.clone(),
             layer: layer.clone(),
             subject,
-            endpoint: 0,
+            endpoint: match source {
+                LayerSource::Mirrors => 0,
+                LayerSource::Registry => self.0.endpoints.len() - 1,
+            },
             response: None,
             skipped: 0,
             offset: 0,

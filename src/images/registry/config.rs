@@ -50,20 +50,10 @@ pub struct RegistryHostConfig {
 }
 
 impl RegistryConfig {
-    /// The invalid fields, each with the reason.
+    /// The invalid fields of hosts, each with the reason. The catalogue checks `builtin`, since it knows the images.
     pub fn faults(&self) -> Vec<(String, String)> {
         let mut faults = Vec::new();
         let mut fault = |field: String, reason: String| faults.push((field, reason));
-        for (number, name) in self.builtin.iter().enumerate() {
-            let field = format!("builtin[{number}]");
-            match ImageReference::parse(name) {
-                Err(error) => fault(field, format!("{name:?}: {error}")),
-                Ok(_) if ImageReference::parse(&format!("{name}:x")).is_err() => {
-                    fault(field, format!("{name:?}: a repository has no tag and no digest here"));
-                }
-                Ok(_) => {}
-            }
-        }
         for (host, settings) in &self.hosts {
             let field = format!("hosts[{host:?}]");
             if !is_host(host) {
@@ -131,8 +121,6 @@ mod tests {
                 r#"{"hosts":{"127.0.0.1:5000":{"insecure":true},"docker.io":{"mirrors":["http://m:1/x"],"ca":"/a"}}}"#,
                 "",
             ),
-            (r#"{"builtin":["Nginx"]}"#, "builtin[0]"),
-            (r#"{"builtin":["nginx","nginx:1"]}"#, "builtin[1]"),
             (r#"{"hosts":{"https://a.io":{}}}"#, r#"hosts["https://a.io"]"#),
             (r#"{"hosts":{"a.io/x":{}}}"#, r#"hosts["a.io/x"]"#),
             (r#"{"hosts":{"nodot":{}}}"#, r#"hosts["nodot"]"#),

@@ -210,18 +210,19 @@ impl Endpoint {
         make: &impl Fn(Url) -> Call,
         path: &str,
     ) -> Result<Response, RegistryError> {
-        let call = make(self.url(path));
+        let mut call = make(self.url(path));
+        // TLS comes first: a registry that speaks it must never get a credential without it. One attempt decides, since
+        // a plain registry fails every time, and may take its time for it.
+        call.may_be_plain = self.may_be_plain && !self.is_plain.load(Ordering::Relaxed);
         let sent = match authorizer.send(&call, access).await {
-            Err(error)
-                if self.may_be_plain
-                    && !self.is_plain.load(Ordering::Relaxed)
-                    && speaks_no_tls(&call, &error) =>
-            {
-                let mut plain = call.clone();
+            Err(error) if call.may_be_plain && error.may_mean_no_tls(&call.url) => {
+                let mut plain = Call { may_be_plain: false, ..call.clone() };
                 let _ = plain.url.set_scheme("http");
                 match authorizer.send(&plain, access).await {
                     Ok(response) => {
-                        self.is_plain.store(true, Ordering::Relaxed);
+                        // A server with TLS answers a plain request like this.
+                        let is_plain = response.status() != StatusCode::BAD_REQUEST;
+                        self.is_plain.store(is_plain, Ordering::Relaxed);
                         Ok(response)
                     }
                     // The first error says more unless TLS was the reason.
@@ -242,19 +243,6 @@ impl Endpoint {
             _ => Err(authorizer.transport.status_error(&call, sent).await),
         }
     }
-}
-
-/// Returns true if the server itself, and not one that it refers to, may answer without TLS.
-fn speaks_no_tls(call: &Call, error: &RegistryError) -> bool {
-    let RegistryError::Request { failure, url, .. } = error else { return false };
-    let is_of_tls = matches!(
-        failure,
-        RequestFailure::PlainHttp
-            | RequestFailure::Dial { .. }
-            | RequestFailure::Tls(_)
-            | RequestFailure::Broken(_)
-    );
-    is_of_tls && *url == shown_url(&call.url)
 }
 
 impl std::fmt::Debug for Endpoint {

@@ -331,6 +331,24 @@ impl RegistryError {
         matches!(self, Self::Request { failure: RequestFailure::Timeout(_), .. })
     }
 
+    /// Returns true if the server of a URL, and not one that it refers to, may answer without TLS.
+    pub(super) fn may_mean_no_tls(&self, url: &Url) -> bool {
+        let Self::Request { failure, url: failed, .. } = self else { return false };
+        let is_of_tls = matches!(
+            failure,
+            RequestFailure::PlainHttp
+                | RequestFailure::Dial { .. }
+                | RequestFailure::Tls(_)
+                | RequestFailure::Broken(_)
+        );
+        is_of_tls && *failed == shown_url(url)
+    }
+
+    /// Returns true if the content of a blob is not that of its descriptor.
+    pub(crate) fn is_of_content(&self) -> bool {
+        matches!(self, Self::Digest { .. } | Self::TooLarge { .. })
+    }
+
     /// Returns true if the same request may succeed a little later.
     pub(super) fn is_transient(&self) -> bool {
         match self {

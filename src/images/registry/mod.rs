@@ -42,7 +42,7 @@ use authorization::AuthorizationCache;
 use endpoint::Endpoint;
 use transport::{Patience, Transport};
 
-pub use blob::{BlobReader, ByteCount};
+pub use blob::{BlobReader, ByteCount, LayerSource};
 pub use config::{PullMode, RegistryConfig, RegistryHostConfig};
 pub use credential::{Credential, CredentialError, SecretText};
 pub use docker_config::DockerConfig;
@@ -117,6 +117,13 @@ struct Remote {
     name: String,
     /// Mirrors first; the last is the registry itself.
     endpoints: Vec<Endpoint>,
+}
+
+impl RemoteImage {
+    /// Returns true if the image has mirrors besides its registry.
+    pub fn has_mirrors(&self) -> bool {
+        self.0.endpoints.len() > 1
+    }
 }
 
 impl fmt::Debug for RemoteImage {

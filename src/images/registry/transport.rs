@@ -93,11 +93,13 @@ pub(super) struct Call {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
+    /// Plain HTTP is tried if the server seems to speak no TLS: such a failure is not worth a second attempt.
+    pub(super) may_be_plain: bool,
 }
 
 impl Call {
     pub(super) fn new(method: Method, url: Url) -> Self {
-        Self { method, url, headers: HeaderMap::new(), body: Vec::new() }
+        Self { method, url, headers: HeaderMap::new(), body: Vec::new(), may_be_plain: false }
     }
 
     pub(super) fn get(url: Url) -> Self {
@@ -268,7 +270,8 @@ impl Transport {
             if let Some(error) = failure {
                 // A server that is silent twice is silent for longer than users wait.
                 let attempts = if error.is_timeout() { 2 } else { self.patience.attempts };
-                if !error.is_transient() || attempt >= attempts {
+                let is_plain = call.may_be_plain && error.may_mean_no_tls(&call.url);
+                if !error.is_transient() || attempt >= attempts || is_plain {
                     return Err(error);
                 }
             }

@@ -1,7 +1,7 @@
 //! Layers: lost connections, stalls, and content that is not what it should be.
 
 use super::*;
-use crate::registry::ByteCount;
+use crate::registry::{ByteCount, LayerSource};
 
 /// A registry whose layer is answered by a function of the content and the request.
 async fn server(
@@ -41,7 +41,8 @@ async fn a_dropped_connection_is_continued() {
         let image = server.open().await;
         let manifest = image.manifest().await.unwrap();
         let count = ByteCount::new();
-        let mut reader = Box::pin(image.blob(&manifest.layers[0], &count).unwrap().into_reader());
+        let mut reader =
+            Box::pin(image.blob(&manifest.layers[0], LayerSource::Mirrors, &count).unwrap().into_reader());
         let mut bytes = Vec::new();
         tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut bytes).await.unwrap();
         assert!(bytes == repository.layer);

@@ -238,6 +238,12 @@ impl Repository {
         digest
     }
 
+    /// The layer or configuration that a request means, if it is larger than a configuration.
+    pub(crate) fn layer_at(&self, path: &str) -> Option<Vec<u8>> {
+        let digest = path.split('?').next()?.rsplit('/').next()?;
+        self.blobs.get(digest).filter(|bytes| bytes.len() > 1000).cloned()
+    }
+
     /// Answers as a good registry.
     pub(crate) fn answer(&self, seen: &SeenRequest) -> Answer {
         let path = seen.path.split('?').next().unwrap();
@@ -282,7 +288,7 @@ pub(crate) fn descriptor(media_type: &str, digest: &str, size: usize) -> serde_j
 
 /// Reads a whole layer.
 async fn read(image: &RemoteImage, layer: &super::RemoteLayer) -> Result<Vec<u8>, RegistryError> {
-    let mut reader = image.blob(layer, &super::ByteCount::new())?;
+    let mut reader = image.blob(layer, super::LayerSource::Mirrors, &super::ByteCount::new())?;
     let mut bytes = Vec::new();
     while let Some(chunk) = reader.chunk().await? {
         bytes.extend_from_slice(&chunk);

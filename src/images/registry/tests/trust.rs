@@ -83,3 +83,33 @@ async fn plain_http_needs_a_setting() {
     assert!(error.to_string().ends_with("http: server gave HTTP response to HTTPS client"), "{error}");
     assert!(error.hint().unwrap().contains("insecure: true"));
 }
+
+/// IMG-4: one handshake that fails decides that a registry of this machine speaks plain HTTP.
+#[tokio::test]
+async fn plain_http_is_tried_after_one_failed_handshake() {
+    let repository = Repository::new();
+    let server = Server::start(move |seen| repository.answer(seen)).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let front = listener.local_addr().unwrap();
+    let handshakes = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let (seen, behind) = (handshakes.clone(), server.address);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut first = [0];
+            let _ = stream.peek(&mut first).await;
+            if first == [0x16] {
+                // The connection closes within the handshake.
+                seen.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                continue;
+            }
+            tokio::spawn(async move {
+                let mut inner = tokio::net::TcpStream::connect(behind).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut stream, &mut inner).await;
+            });
+        }
+    });
+    let image = open(&format!("{front}/team/app"), "{}", &Keyring::new()).await;
+    let manifest = image.manifest().await.unwrap();
+    read(&image, &manifest.layers[0]).await.unwrap();
+    assert_eq!(handshakes.load(std::sync::atomic::Ordering::SeqCst), 1);
+}

@@ -92,7 +92,7 @@ impl Runtime for ProcessRuntime {
             let hint = self.catalogue.hint(&pull.image);
             match puller.pull(&pull.image, &pull.secrets).await {
                 Ok(_) => self.image_status(&pull.image).await,
-                Err(error) => Err(RuntimeError::PullFailed(match hint {
+                Err(error) => Err(RuntimeError::PullFailed(match hint.filter(|_| error.is_of_registry()) {
                     Some(hint) => format!("{error} ({hint})"),
                     None => error.to_string(),
                 })),
