@@ -1,5 +1,5 @@
-//! The images of nodes as rows: from Podium's kubelets, which know all about them, or from what any cluster's Node and
-//! Pod objects tell.
+//! The images of nodes as rows: from Podium's kubelets, which know all about them, or from the Node and Pod objects of
+//! any cluster.
 
 use std::cmp::Ordering;
 

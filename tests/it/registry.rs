@@ -14,13 +14,13 @@ use crate::needs::{Need, lacks, needs, on_path};
 const PASSWORDS: &str = "podium:$2y$05$5ckhajcjieEYWYsVB3WlOOWwopIbCmRK1JHhJdiVuF7WZuR7r9ofO\n";
 
 /// A running registry; it ends with the test.
-struct Registry {
+pub(crate) struct Registry {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Registry {
-    fn start(home: &DataDir, address: &str) -> Self {
+    pub(crate) fn start(home: &DataDir, address: &str) -> Self {
         let (passwords, config) = (home.path("passwords"), home.path("registry.yml"));
         std::fs::write(&passwords, PASSWORDS).unwrap();
         let text = json!({
@@ -37,7 +37,7 @@ impl Registry {
         registry
     }
 
-    fn stop(mut self) -> String {
+    pub(crate) fn stop(mut self) -> String {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.address.clone()
@@ -51,12 +51,12 @@ impl Drop for Registry {
     }
 }
 
-fn free_address() -> String {
+pub(crate) fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 /// An archive of an image whose command writes this text and sleeps.
-fn archive(text: &str) -> Vec<u8> {
+pub(crate) fn archive(text: &str) -> Vec<u8> {
     let mut layer = Layer::new();
     for program in ["sh", "sleep"] {
         layer.program(program);
@@ -67,7 +67,7 @@ fn archive(text: &str) -> Vec<u8> {
 }
 
 /// Pushes an archive as a user does who has logged in with `docker login`.
-fn push(home: &DataDir, archive: &[u8], name: &str) {
+pub(crate) fn push(home: &DataDir, archive: &[u8], name: &str) {
     let (file, docker) = (home.path("image.tar"), home.path("docker"));
     std::fs::write(&file, archive).unwrap();
     std::fs::create_dir_all(&docker).unwrap();
