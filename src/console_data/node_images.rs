@@ -89,7 +89,7 @@ impl ImageRow {
 
     /// Returns the identity in short: `0123456789ab`.
     pub fn short_id(&self) -> &str {
-        let hex = self.id.rsplit_once(':').map_or(self.id.as_str(), |(_, hex)| hex);
+        let hex = self.id.split_once(':').map_or(self.id.as_str(), |(_, hex)| hex);
         hex.char_indices().nth(12).map_or(hex, |(end, _)| &hex[..end])
     }
 

@@ -147,7 +147,7 @@ fn only_unused_images_of_the_store_are_removed_after_confirmation_con_22() {
         shows(&mut stage, &[refusal]);
     }
     stage.press("/ ctrl-u \"shop\" enter g ctrl-d");
-    shows(&mut stage, &["Remove shop/app:v1", "only its archive brings it back"]);
+    shows(&mut stage, &["Remove shop/app:v1", "only its archive brings it"]);
     let jobs = stage.press("y");
     let acted = jobs.iter().find_map(|job| if let Job::Act(action) = job { Some(action) } else { None });
     let action = acted.unwrap_or_else(|| panic!("{jobs:?}"));
@@ -220,7 +220,7 @@ fn the_rows_of_pods_show_the_progress_of_pulls_con_4() {
         };
         let shown = row(&mut stage);
         assert!(shown.contains("Pulling 43%"), "{shown}");
-        assert_eq!(shown.contains('█'), width >= 80, "{width}: {shown}");
+        assert!(shown.contains("% █"), "{width}: {shown}");
         feed(&mut stage, None);
         assert!(row(&mut stage).contains("ContainerCreating"));
         feed(&mut stage, Some("12.3 of 28.6 MB"));

@@ -353,10 +353,11 @@ fn full(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     let tagged = if last.contains([':', '@']) { name.to_owned() } else { format!("{name}:latest") };
     let first = tagged.split('/').next().unwrap_or_default();
-    match tagged.contains('/') {
-        false => format!("docker.io/library/{tagged}"),
-        true if first.contains(['.', ':']) || first == "localhost" => tagged,
-        true => format!("docker.io/{tagged}"),
+    let has_registry = first.contains(['.', ':']) || first == "localhost";
+    match (tagged.contains('/'), has_registry) {
+        (true, true) => tagged,
+        (true, false) => format!("docker.io/{tagged}"),
+        (false, _) => format!("docker.io/library/{tagged}"),
     }
 }
 

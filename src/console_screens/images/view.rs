@@ -24,6 +24,8 @@ const LEAST_NAME: usize = 26;
 /// The height of the pane below the rows, and the height of the screen from which there is one.
 const PANE: u16 = 5;
 const LEAST_HEIGHT: u16 = 14;
+/// The width of `◐ Pulling 43%`, for which a name is cut.
+const LEAST_PULL: usize = 13;
 /// The longest and the shortest bar of a pull, and the shortest one with the amounts beside it.
 const LONGEST_BAR: usize = 20;
 const LEAST_BAR: usize = 3;
@@ -194,14 +196,17 @@ impl Columns {
         let theme = cx.theme;
         let mut spans = vec![Span::raw(if is_selected { "▸ " } else { "  " })];
         let end = self.all.iter().position(|(column, _)| *column == ImageColumn::Name).unwrap_or(0);
+        let rest: usize = self.all.iter().skip(end + 1).map(|(_, width)| width + GAP).sum();
+        let rest = rest.saturating_sub(GAP);
         for (at, (column, width)) in self.all.iter().enumerate() {
             if at > end
                 && let Some(pull) = &row.pull
             {
-                let rest: usize = self.all[at..].iter().map(|(_, width)| width + GAP).sum();
-                spans.extend(pull_spans(cx, pull, rest.saturating_sub(GAP)));
+                spans.extend(pull_spans(cx, pull, rest.max(LEAST_PULL)));
                 break;
             }
+            let cut = if at == end && row.pull.is_some() { LEAST_PULL.saturating_sub(rest) } else { 0 };
+            let width = width.saturating_sub(cut);
             let text = match column {
                 ImageColumn::Node => row.node.clone(),
                 ImageColumn::Name => row.name().to_owned(),
@@ -219,7 +224,7 @@ impl Columns {
             };
             let style = if is_quiet && !is_selected { theme.body.dim } else { theme.body.text };
             let style = if is_selected { ratatui::style::Style::default() } else { style };
-            spans.push(Span::styled(aligned(*column, &text, *width), style));
+            spans.push(Span::styled(aligned(*column, &text, width), style));
             spans.push(Span::raw(" ".repeat(GAP)));
         }
         Line::from(spans)
