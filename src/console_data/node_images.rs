@@ -1,5 +1,5 @@
-//! The images of nodes as rows: from Podium's kubelets, which know all about them, or from what any cluster's Node and
-//! Pod objects tell.
+//! The images of nodes as rows: from Podium's kubelets, which know all about them, or from the Node and Pod objects of
+//! any cluster.
 
 use std::cmp::Ordering;
 
@@ -89,7 +89,7 @@ impl ImageRow {
 
     /// Returns the identity in short: `0123456789ab`.
     pub fn short_id(&self) -> &str {
-        let hex = self.id.rsplit_once(':').map_or(self.id.as_str(), |(_, hex)| hex);
+        let hex = self.id.split_once(':').map_or(self.id.as_str(), |(_, hex)| hex);
         hex.char_indices().nth(12).map_or(hex, |(end, _)| &hex[..end])
     }
 

@@ -9,7 +9,7 @@ use base::decimal_size::decimal_size;
 /// The time that the registry has for its answer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the sources of images say to a name.
+/// The sources of images and their relation to a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExplainedSources {
     /// The full name, and a line for each source in their order.

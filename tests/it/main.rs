@@ -38,6 +38,7 @@ mod load_balancers;
 mod needs;
 mod network;
 mod node_fences;
+mod node_images;
 mod node_set;
 mod ordinary_user;
 mod orphans;

@@ -19,6 +19,8 @@ mod dumps_tests;
 mod explain_tests;
 #[cfg(test)]
 mod extensions_tests;
+#[cfg(test)]
+mod images_tests;
 mod input;
 mod job;
 mod joining;

@@ -173,7 +173,7 @@ pub struct ImageTextRoute {
     pub image: String,
     /// The text.
     pub content: ImageContent,
-    /// What is known without the node's answer.
+    /// The facts that are known before the node's answer.
     pub known: Vec<String>,
 }
 
@@ -182,7 +182,7 @@ pub struct ImageTextRoute {
 pub enum ImageContent {
     /// Its configuration, layers and digests.
     Details,
-    /// Where its name comes from.
+    /// The source of its name.
     Explanation,
 }
 

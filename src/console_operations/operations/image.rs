@@ -54,7 +54,7 @@ pub async fn pull(out: Outbox, node: ObjectRef, image: String) {
     let path = image_path(&node.name, &image);
     let action = Action {
         title: format!("pull image {image} on {}", node.name),
-        kubectl: format!("kubectl create --raw '{}' -f - <<< '{{}}'", path.replace('\'', "%27")),
+        kubectl: format!("kubectl create --raw '{path}' -f - <<< '{{}}'"),
         mutation: Mutation::PullImage { node: node.clone(), image },
         target: node.clone(),
         inverse: None,
@@ -89,10 +89,11 @@ pub fn refuses_removal(row: &ImageRow) -> Option<String> {
 /// Creates the dialog that confirms the removal of an image with all its names.
 pub fn removal_dialog(catalogue: &Catalogue, row: &ImageRow) -> Dialog {
     let node = node(catalogue, &row.node);
-    let id = row.id.clone();
+    // A single name reads better in messages; an id takes all names with it.
+    let image = if row.names.len() == 1 { row.names[0].clone() } else { row.id.clone() };
     let title = format!("Remove {} from {}", clean(row.name()), clean(&row.node));
     let mut dialog = Dialog::new(title, "Remove", move |_, _| {
-        let action = removal(node.clone(), id.clone());
+        let action = removal(node.clone(), image.clone());
         Ok(vec![Effect::Act(Box::new(action)), Effect::send(ImageOperation::RemovalRequested)])
     });
     for name in row.names.iter().skip(1).take(MAX_NAMES) {
@@ -108,12 +109,12 @@ pub fn removal_dialog(catalogue: &Catalogue, row: &ImageRow) -> Dialog {
 /// The maximum number of further names in the dialog.
 const MAX_NAMES: usize = 5;
 
-fn removal(node: ObjectRef, id: String) -> Action {
-    let path = image_path(&node.name, &id);
+fn removal(node: ObjectRef, image: String) -> Action {
+    let path = image_path(&node.name, &image);
     Action {
-        title: format!("remove image {id} of {}", node.name),
-        kubectl: format!("kubectl delete --raw '{}'", path.replace('\'', "%27")),
-        mutation: Mutation::RemoveImage { node: node.clone(), image: id },
+        title: format!("remove image {image} of {}", node.name),
+        kubectl: format!("kubectl delete --raw '{path}'"),
+        mutation: Mutation::RemoveImage { node: node.clone(), image },
         target: node,
         inverse: None,
         undoes: None,

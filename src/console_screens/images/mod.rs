@@ -11,8 +11,8 @@
 //! ╰──────────────────────────────────────────────────────────────────╯
 //! ```
 //!
-//! Podium's kubelets are asked every few seconds while the screen is open. Of other nodes the Node and Pod objects tell
-//! names, sizes and pods; what they do not tell is a dash.
+//! Podium's kubelets answer every few seconds while the screen is open. Of other nodes the Node and Pod objects tell
+//! names, sizes and pods; everything else is a dash.
 
 mod poll;
 mod text;
@@ -43,6 +43,7 @@ use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
+use object::node_image::NodeImageSource;
 use poll::poll;
 
 /// The pause between two questions to the nodes.
@@ -57,7 +58,7 @@ const MAX_NAMED_PODS: usize = 50;
 /// The results of the screen's tasks.
 #[derive(Debug)]
 pub enum ImagesData {
-    /// The answers of the nodes that were asked.
+    /// The answers of nodes.
     Answers(Vec<(String, NodeAnswer)>),
 }
 
@@ -169,10 +170,10 @@ impl Images {
         }
         if let ImageScope::Pod(pod) = &self.only {
             let label = format!("{}/{}", pod.namespace.as_deref().unwrap_or_default(), pod.name);
-            let wanted = self.pod(cx).map(images_of).unwrap_or_default();
+            let images = self.pod(cx).map(images_of).unwrap_or_default();
             rows.retain(|row| {
                 row.pods.contains(&label)
-                    || row.pull.is_some() && row.names.iter().any(|name| wanted.contains(&full(name)))
+                    || row.pull.is_some() && row.names.iter().any(|name| images.contains(&full(name)))
             });
         }
         let cursor = self.cursor.take();
@@ -305,7 +306,8 @@ impl Images {
                 self.answers.insert(node, answer);
             }
         }
-        self.answers.retain(|node, _| cx.stores.nodes().by_name("", node).is_some());
+        let nodes = self.nodes(cx);
+        self.answers.retain(|node, _| nodes.contains(node));
         self.rebuild(cx);
         let mut effects = self.ended_pulls();
         let pause = self.pause();
@@ -351,14 +353,15 @@ fn full(name: &str) -> String {
     let last = name.rsplit('/').next().unwrap_or(name);
     let tagged = if last.contains([':', '@']) { name.to_owned() } else { format!("{name}:latest") };
     let first = tagged.split('/').next().unwrap_or_default();
-    match tagged.contains('/') {
-        false => format!("docker.io/library/{tagged}"),
-        true if first.contains(['.', ':']) || first == "localhost" => tagged,
-        true => format!("docker.io/{tagged}"),
+    let has_registry = first.contains(['.', ':']) || first == "localhost";
+    match (tagged.contains('/'), has_registry) {
+        (true, true) => tagged,
+        (true, false) => format!("docker.io/{tagged}"),
+        (false, _) => format!("docker.io/library/{tagged}"),
     }
 }
 
-/// Returns what a row tells, for a text that cannot be read from the node.
+/// Returns the facts of a row, for a text that cannot be read from the node.
 fn known(row: &ImageRow) -> Vec<String> {
     let mut lines: Vec<String> = row.names.iter().map(|name| format!("name  {name}")).collect();
     if !row.id.is_empty() {
@@ -375,7 +378,7 @@ fn open_details(row: &ImageRow) -> Vec<Effect> {
         Some(PullRow::Running(_)) => vec![Effect::Toast(Toast::info("its pull goes on"))],
         None => {
             // An id means one image; a name of the catalogue's images has none in the store.
-            let stored = matches!(row.source.word(), "pulled" | "loaded");
+            let stored = matches!(row.source, NodeImageSource::Pulled | NodeImageSource::Loaded);
             let image = if stored { &row.id } else { row.name() };
             vec![open_text(row, image, ImageContent::Details)]
         }

@@ -10,7 +10,7 @@ use console_data::action::error_text;
 use console_operations::effect::Outbox;
 use object::node_image::{NodeImages, list_path};
 
-/// The number of nodes that are asked at the same time.
+/// The maximum number of requests at the same time.
 const AT_ONCE: usize = 8;
 /// The time that a node has for its answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ pub enum NodeAnswer {
     Failed(String),
 }
 
-/// Asks these nodes after some time, and sends their answers.
+/// Requests the images of these nodes after some time, and sends the answers.
 pub(super) async fn poll(out: Outbox, nodes: Vec<String>, pause: Duration) {
     tokio::time::sleep(pause).await;
     let client = out.client();

@@ -38,6 +38,10 @@ impl ImageText {
     pub(crate) fn new(route: ImageTextRoute) -> Self {
         let mut pane = TextPane::default();
         pane.set_lines(route.known.iter().map(|line| clean(line).into_owned()).collect());
+        if route.content == ImageContent::Explanation {
+            // Its lines are sentences.
+            pane.command(Command::Wrap);
+        }
         Self { route, pane, result: None }
     }
 
@@ -156,7 +160,7 @@ impl View for ImageText {
                     self.pane.set_lines(lines.map(|line| clean(line).into_owned()).collect());
                     self.result = Some(Ok(()));
                 }
-                // What was known before stays readable.
+                // The facts from the list stay readable.
                 Some(TextData(Err(why))) => self.result = Some(Err(why)),
                 None => {}
             },

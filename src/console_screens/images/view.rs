@@ -24,9 +24,14 @@ const LEAST_NAME: usize = 26;
 /// The height of the pane below the rows, and the height of the screen from which there is one.
 const PANE: u16 = 5;
 const LEAST_HEIGHT: u16 = 14;
-/// The longest and the shortest bar of a pull.
+/// The width of `◐ Pulling 43%`, for which a name is cut.
+const LEAST_PULL: usize = 13;
+/// The longest and the shortest bar of a pull, and the shortest one with the amounts beside it.
 const LONGEST_BAR: usize = 20;
 const LEAST_BAR: usize = 3;
+const LEAST_BAR_WITH_AMOUNTS: usize = 8;
+/// The width from which the row of a failed pull has the beginning of the reason.
+const LEAST_REASON: usize = 60;
 
 pub(super) fn draw(screen: &Images, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
@@ -61,7 +66,11 @@ pub(super) fn draw(screen: &Images, cx: &Context<'_>, frame: &mut Frame<'_>, are
     if pane.height > 0 {
         let row = visible[cursor];
         let name = fit(&clean(row.name()), usize::from(pane.width).saturating_sub(6)).into_owned();
-        let text = Paragraph::new(about(cx, row)).wrap(Wrap { trim: false }).block(theme.block(name));
+        let mut text = Paragraph::new(about(cx, row)).block(theme.block(name));
+        if row.pull.is_some() {
+            // The reason of a failure is a long sentence.
+            text = text.wrap(Wrap { trim: false });
+        }
         frame.render_widget(text, pane);
     }
 }
@@ -187,14 +196,17 @@ impl Columns {
         let theme = cx.theme;
         let mut spans = vec![Span::raw(if is_selected { "▸ " } else { "  " })];
         let end = self.all.iter().position(|(column, _)| *column == ImageColumn::Name).unwrap_or(0);
+        let rest: usize = self.all.iter().skip(end + 1).map(|(_, width)| width + GAP).sum();
+        let rest = rest.saturating_sub(GAP);
         for (at, (column, width)) in self.all.iter().enumerate() {
             if at > end
                 && let Some(pull) = &row.pull
             {
-                let rest: usize = self.all[at..].iter().map(|(_, width)| width + GAP).sum();
-                spans.extend(pull_spans(cx, pull, rest.saturating_sub(GAP)));
+                spans.extend(pull_spans(cx, pull, rest.max(LEAST_PULL)));
                 break;
             }
+            let cut = if at == end && row.pull.is_some() { LEAST_PULL.saturating_sub(rest) } else { 0 };
+            let width = width.saturating_sub(cut);
             let text = match column {
                 ImageColumn::Node => row.node.clone(),
                 ImageColumn::Name => row.name().to_owned(),
@@ -212,7 +224,7 @@ impl Columns {
             };
             let style = if is_quiet && !is_selected { theme.body.dim } else { theme.body.text };
             let style = if is_selected { ratatui::style::Style::default() } else { style };
-            spans.push(Span::styled(aligned(*column, &text, *width), style));
+            spans.push(Span::styled(aligned(*column, &text, width), style));
             spans.push(Span::raw(" ".repeat(GAP)));
         }
         Line::from(spans)
@@ -234,7 +246,9 @@ fn pull_spans<'a>(cx: &Context<'_>, pull: &PullRow, width: usize) -> Vec<Span<'a
     let theme = cx.theme;
     match pull {
         PullRow::Failed(error) => {
-            let text = format!("{} failed: {}", Health::Failed.glyph(), clean(error));
+            // A part of the reason says nothing: the pane below has all of it.
+            let error = if width >= LEAST_REASON { format!(": {}", clean(error)) } else { String::new() };
+            let text = format!("{} Pull failed{error}", Health::Failed.glyph());
             vec![Span::styled(fit(&text, width).into_owned(), theme.health(Health::Failed))]
         }
         PullRow::Running(progress) => {
@@ -252,7 +266,7 @@ fn pull_spans<'a>(cx: &Context<'_>, pull: &PullRow, width: usize) -> Vec<Span<'a
                 return spans;
             };
             let (columns, has_amounts) =
-                if with_amounts >= LEAST_BAR { (with_amounts, true) } else { (left, false) };
+                if with_amounts >= LEAST_BAR_WITH_AMOUNTS { (with_amounts, true) } else { (left, false) };
             if columns >= LEAST_BAR {
                 spans.push(Span::raw(" "));
                 spans.extend(bar(share, columns.min(LONGEST_BAR), style, theme.chart.empty));
@@ -272,6 +286,12 @@ fn about(cx: &Context<'_>, row: &ImageRow) -> Vec<Line<'static>> {
         return vec![Line::styled(clean(error).into_owned(), theme.status.failed)];
     }
     let mut lines = Vec::new();
+    if let Some(PullRow::Running(progress)) = &row.pull {
+        lines.push(Line::from(vec![
+            Span::styled("pull  ", theme.yaml.key),
+            Span::styled(progress.to_string(), theme.health(Health::Pending)),
+        ]));
+    }
     let mut field = |key: &str, values: &[String]| {
         if !values.is_empty() {
             lines.push(Line::from(vec![

@@ -159,7 +159,7 @@ commands! {
     Kill "kill" ["ctrl-k"] "" Cluster "Kill: delete without a grace period" in Pods;
     Transfer "transfer" ["t"] "copy files" Cluster "Copy files out of it, or into it"
         in Pods { short: "" }, Containers;
-    PodNode "node" ["o"] "" Nothing "Go to its node" in Pods, Images { short: "node" };
+    PodNode "node" ["o"] "" Nothing "Go to its node" in Pods, Images;
 
     // Nodes.
     Cordon "cordon" ["c"] "cordon" Cluster "Cordon: the node accepts no new pods" in Nodes;

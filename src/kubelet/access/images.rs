@@ -14,6 +14,7 @@ use api::ApiError;
 use api::node_access::ImageAccess;
 use base::task::blocking;
 use images::store::RemoveError;
+use object::Kind;
 use object::node_image::{NodeImageDetails, NodeImagePull, NodeImages};
 
 /// The images of one node.
@@ -53,8 +54,8 @@ impl ImageAccess for Images {
 
     fn details(&self, name: String) -> BoxFuture<'_, Result<NodeImageDetails, ApiError>> {
         async move {
-            let wanted = name.clone();
-            let found = self.call(move |service| service.details(&wanted)).await?;
+            let requested = name.clone();
+            let found = self.call(move |service| service.details(&requested)).await?;
             found.ok_or_else(|| not_found(name))
         }
         .boxed()
@@ -82,16 +83,13 @@ impl ImageAccess for Images {
 
     fn remove(&self, name: String) -> BoxFuture<'_, Result<Vec<String>, ApiError>> {
         async move {
-            let wanted = name.clone();
-            match self.call(move |service| service.remove(&wanted)).await? {
+            let requested = name.clone();
+            match self.call(move |service| service.remove(&requested)).await? {
                 Ok(removed) => Ok(removed),
                 Err(RemoveError::Unknown(_)) => Err(not_found(name)),
-                Err(error @ RemoveError::InUse { .. }) => Err(ApiError::VirtualConflict {
-                    resource: "images",
-                    group: "",
-                    name,
-                    message: error.to_string(),
-                }),
+                Err(error @ RemoveError::InUse { .. }) => {
+                    Err(ApiError::conflict(Kind::Node, &self.node.config.name, error.to_string()))
+                }
                 Err(error @ RemoveError::Io { .. }) => Err(ApiError::Failure(error.to_string())),
             }
         }
@@ -100,5 +98,5 @@ impl ImageAccess for Images {
 }
 
 fn not_found(name: String) -> ApiError {
-    ApiError::VirtualNotFound { resource: "images", group: "", name }
+    ApiError::VirtualNotFound { resource: "images", group: "podium.dev", name }
 }

@@ -50,6 +50,7 @@ impl RequestedPulls {
         match result {
             Ok(()) => drop(self.pulls.remove(name)),
             Err(mut error) => {
+                error = error.replace(['\n', '\r'], " ");
                 error.truncate(error.floor_char_boundary(MAX_ERROR));
                 self.pulls.insert(name.to_owned(), RequestedPull::Failed(now, error));
             }

@@ -1,4 +1,4 @@
-//! What a runtime tells and does about its images at a user's request: the counterpart of CRI's ImageService.
+//! A runtime's images at a user's request: the counterpart of CRI's ImageService.
 //!
 //! The calls read small files, and a removal deletes many: run them where they may block.
 

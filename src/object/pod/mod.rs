@@ -14,7 +14,7 @@ use super::well_known::annotation::{CONFIG_SOURCE, MIRROR_POD};
 pub use phase::{Phase, is_active, is_terminal, phase};
 pub use printed::{PrintedStatus, printed_status};
 pub use pull_progress::{
-    NotProgress, PullProgress, container_pull_progress, pod_pull_progress, waiting_pull_progress,
+    InvalidProgress, PullProgress, container_pull_progress, pod_pull_progress, waiting_pull_progress,
 };
 pub use readiness::{
     Availability, AvailabilityCounts, availability, condition, is_ready, is_true, ready_since,

@@ -53,13 +53,13 @@ impl fmt::Display for PullProgress {
 /// The text is not the progress of a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the progress of a pull")]
-pub struct NotProgress;
+pub struct InvalidProgress;
 
 impl FromStr for PullProgress {
-    type Err = NotProgress;
+    type Err = InvalidProgress;
 
-    fn from_str(text: &str) -> Result<Self, NotProgress> {
-        let amounts = text.strip_suffix(" MB").ok_or(NotProgress)?;
+    fn from_str(text: &str) -> Result<Self, InvalidProgress> {
+        let amounts = text.strip_suffix(" MB").ok_or(InvalidProgress)?;
         match amounts.split_once(" of ") {
             Some((done, total)) => Ok(Self { done: bytes(done)?, total: Some(bytes(total)?) }),
             None => Ok(Self { done: bytes(amounts)?, total: None }),
@@ -68,15 +68,15 @@ impl FromStr for PullProgress {
 }
 
 /// Reads `12.3` as bytes.
-fn bytes(text: &str) -> Result<u64, NotProgress> {
-    let (whole, part) = text.split_once('.').ok_or(NotProgress)?;
+fn bytes(text: &str) -> Result<u64, InvalidProgress> {
+    let (whole, part) = text.split_once('.').ok_or(InvalidProgress)?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number(whole) || !is_number(part) || part.len() != 1 {
-        return Err(NotProgress);
+        return Err(InvalidProgress);
     }
     let (whole, part): (u64, u64) =
-        (whole.parse().map_err(|_| NotProgress)?, part.parse().map_err(|_| NotProgress)?);
-    whole.checked_mul(MEGABYTE).and_then(|bytes| bytes.checked_add(part * TENTH)).ok_or(NotProgress)
+        (whole.parse().map_err(|_| InvalidProgress)?, part.parse().map_err(|_| InvalidProgress)?);
+    whole.checked_mul(MEGABYTE).and_then(|bytes| bytes.checked_add(part * TENTH)).ok_or(InvalidProgress)
 }
 
 /// Returns the progress of the pull for which a container waits; `None` if it does not wait for one, or if its kubelet
@@ -146,7 +146,7 @@ mod tests {
             "99999999999999999999.0 MB",
             "pulling image",
         ] {
-            assert_eq!(text.parse::<PullProgress>(), Err(NotProgress), "{text}");
+            assert_eq!(text.parse::<PullProgress>(), Err(InvalidProgress), "{text}");
         }
         assert_eq!(waiting_pull_progress("ErrImagePull", "1.2 of 3.4 MB"), None);
     }

@@ -18,14 +18,14 @@ use token_server::TokenServer;
 const PASSWORDS: &str = "podium:$2y$05$5ckhajcjieEYWYsVB3WlOOWwopIbCmRK1JHhJdiVuF7WZuR7r9ofO\n";
 
 /// A running registry; it ends with the test.
-struct Registry {
+pub(crate) struct Registry {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Registry {
     /// Starts a registry with Basic authentication.
-    fn start(home: &DataDir, address: &str) -> Self {
+    pub(crate) fn start(home: &DataDir, address: &str) -> Self {
         let passwords = home.path("passwords");
         std::fs::write(&passwords, PASSWORDS).unwrap();
         Self::with_settings(
@@ -56,7 +56,7 @@ impl Registry {
         registry
     }
 
-    fn stop(mut self) -> String {
+    pub(crate) fn stop(mut self) -> String {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.address.clone()
@@ -70,12 +70,12 @@ impl Drop for Registry {
     }
 }
 
-fn free_address() -> String {
+pub(crate) fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 /// An archive of an image whose command writes this text and sleeps.
-fn archive(text: &str) -> Vec<u8> {
+pub(crate) fn archive(text: &str) -> Vec<u8> {
     let mut layer = Layer::new();
     for program in ["sh", "sleep"] {
         layer.program(program);
@@ -86,7 +86,7 @@ fn archive(text: &str) -> Vec<u8> {
 }
 
 /// Pushes an archive as a user does who has logged in with `docker login`.
-fn push(home: &DataDir, archive: &[u8], name: &str) {
+pub(crate) fn push(home: &DataDir, archive: &[u8], name: &str) {
     push_with(home, archive, name, &[]);
 }
 
