@@ -112,7 +112,9 @@ fn put(view: &View, root: &RootDir, show: &BindMount, own: &mut Vec<OwnedFd>) ->
         own.push(top);
         make()
     })?;
-    let of_pod = view.users.as_ref().map(|users| mapped(&source, users, Access::Write));
+    // The files of an image volume already have the pod's owners.
+    let users = view.users.as_ref().filter(|_| show.image.is_none());
+    let of_pod = users.map(|users| mapped(&source, users, Access::Write));
     match of_pod {
         Some(Err(error)) if !show.of_system => return Err(error),
         Some(Ok(tree)) => attach(&tree, &place)?,

@@ -4,6 +4,7 @@
 //! The layers are named by descriptors: the kernel's options have room for short names only, and the characters of a
 //! path need no escape.
 
+use std::collections::HashSet;
 use std::ffi::CString;
 use std::fs;
 use std::io;
@@ -40,7 +41,8 @@ pub(super) enum Marks {
 pub(super) fn build(view: &View, image: &ImageRoot) -> io::Result<Vec<OwnedFd>> {
     fs::create_dir_all(&view.layers)?;
     if let Some(users) = &view.users {
-        show_as_pods(view, image, users)?;
+        mapped::cover(&view.layers, users, Access::Write)?;
+        os::create_files_as(users.ids.first)?;
     }
     if !image.machine.is_empty() && image.beside.is_none() {
         make_mount_points(view, image)?;
@@ -75,14 +77,21 @@ pub(super) fn build(view: &View, image: &ImageRoot) -> io::Result<Vec<OwnedFd>> 
     Ok(own)
 }
 
-/// Makes this process see all layers with the owners of the pod, and create files as its root.
-fn show_as_pods(view: &View, image: &ImageRoot, users: &PodUsers) -> io::Result<()> {
-    let beside = image.beside.iter();
-    for lower in image.layers.directories().iter().chain(beside).chain(&image.machine) {
-        mapped::cover(lower, users, Access::Read)?;
+/// Makes this process see the layers of the root and of image volumes with the owners of the pod: each once, because a
+/// mapped mount cannot be mapped again.
+pub(super) fn show_as_pods(view: &View, users: &PodUsers) -> io::Result<()> {
+    let of_volumes = view.bind_mounts.iter().filter_map(|show| show.image.as_ref());
+    let of_root = view
+        .image
+        .iter()
+        .flat_map(|image| image.layers.directories().iter().chain(&image.beside).chain(&image.machine));
+    let mut covered = HashSet::new();
+    for layer in of_root.chain(of_volumes.flat_map(Layers::directories)) {
+        if covered.insert(layer) {
+            mapped::cover(layer, users, Access::Read)?;
+        }
     }
-    mapped::cover(&view.layers, users, Access::Write)?;
-    os::create_files_as(users.ids.first)
+    Ok(())
 }
 
 /// The layer's directory for one of the machine's directories.

@@ -53,6 +53,9 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     os::unshare(UnshareFlags::NEWNS).map_err(|error| format!("mount namespace: {}", os_text(&error)))?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(at("private mounts"))?;
+    if let Some(users) = &view.users {
+        layers::show_as_pods(view, users).map_err(|error| format!("layers: {}", os_text(&error)))?;
+    }
     image_volumes::mount(view)?;
     if let Some(image) = &view.image {
         return image::enter(view, image);
