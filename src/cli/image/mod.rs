@@ -37,7 +37,7 @@ pub(super) enum ImageCommand {
     Pull(pull::PullRequest),
     /// Push the image of an archive to a registry
     Push(push::PushRequest),
-    /// Remove the pulled images that no container uses
+    /// Remove the pulled and built images that no container uses
     Prune {
         #[command(flatten)]
         instance: InstanceArgs,
@@ -122,7 +122,7 @@ fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
 fn prune(instance: &InstanceArgs, all: bool) -> Result<()> {
     let data_dir = data_dir(instance)?;
     let unused = |image: &images::StoredImage| {
-        (all || image.provenance == Provenance::Pulled)
+        (all || image.provenance != Provenance::Loaded)
             && containers_of_image(&data_dir.join("nodes"), &image.id).is_empty()
     };
     let removed = ImageStore::of(&data_dir).prune(unused)?;

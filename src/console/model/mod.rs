@@ -190,6 +190,7 @@ impl Model {
                 thresholds: setup.thresholds,
                 node_shell: setup.node_shell.clone(),
                 forks: setup.forks.clone(),
+                project: setup.project.clone(),
                 stores: Stores::default(),
                 theme: setup.adapted(setup.theme.clone()),
                 catalogue: Catalogue::default(),
