@@ -14,9 +14,9 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::report::Report;
+use super::report::{Report, plain_text};
+use super::state_files::file_name;
 use super::target::{BuildTarget, Recipe};
-use super::versions::file_name;
 
 /// The variable that tells a build command where to write its result.
 const OUTPUT_VARIABLE: &str = "PODIUM_OUTPUT";
@@ -288,7 +288,7 @@ impl<'a> OutputLines<'a> {
     }
 
     fn end_line(&mut self) {
-        let mut text = super::report::plain_text(&std::mem::take(&mut self.line));
+        let mut text = plain_text(&std::mem::take(&mut self.line));
         if std::mem::take(&mut self.is_cut) {
             text.push('…');
         }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::manifests::{PreparedManifests, images_of, namespace_of};
-use super::versions::{directory, file_name, lock, replace};
+use super::state_files::{directory, file_name, lock, replace};
 use base::hex::hex;
 use cluster::apply::{Mode, Outcome, Warnings, apply_document, delete_all};
 use manifest::Document;

@@ -5,7 +5,8 @@
 //! |---|---|
 //! | [`patterns`], [`tree`], [`watch`] | source files: which of them count, their state, the kernel's reports of changes |
 //! | [`schedule`] | the order of builds; no I/O |
-//! | [`target`], [`build`], [`versions`], [`program_files`] | an image to build, one build, the built versions |
+//! | [`state_files`], [`program_files`] | files of runs; copies of built programs |
+//! | [`target`], [`build`], [`versions`] | an image to build, one build, the built versions |
 //! | [`manifests`], [`deployment`] | manifests with the built images, and their objects in the cluster |
 //! | [`report`], [`logs`] | messages, and the logs of pods |
 //! | [`session`] | one run of all of these |
@@ -19,6 +20,7 @@ mod program_files;
 mod report;
 mod schedule;
 mod session;
+mod state_files;
 mod target;
 mod tree;
 mod versions;
@@ -135,7 +137,7 @@ async fn dev(request: DevRequest) -> Result<()> {
         }
     };
     if is_ephemeral {
-        program_files::remove(&data_dir);
+        versions::remove_all(&data_dir);
     }
     outcome
 }
@@ -288,23 +290,24 @@ async fn start(args: &ClusterArgs, config: ClusterConfig, is_quiet: bool) -> Res
         Some((running_instance(&path)?, path))
     });
     if let Some((pid, data_dir)) = running {
-        let _logging = logging::start(&data_dir, args.log_level, Stderr::Silent);
+        let log = logging::start(&data_dir, args.log_level, Stderr::Silent);
         let kubeconfig = Kubeconfig::read_from(data_dir.join("kubeconfig"))?;
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         let (origin, client) = console_data::contexts::client(config)?;
         if !is_quiet {
             print_line(&format!("using the cluster that runs in {} (pid {pid})", data_dir.display()));
         }
-        return Ok(DevCluster { client, origin, data_dir, own: None, _logging });
+        return Ok(DevCluster { client, origin, data_dir, own: None, _logging: log });
     }
-    let (data_dir, _logging) = prepare(args, Stderr::Silent)?;
+    let (data_dir, log) = prepare(args, Stderr::Silent)?;
     let path = data_dir.path().to_owned();
     let cluster = Cluster::start(config, data_dir).await?;
     if !is_quiet {
         print_line(&format!("started a cluster: KUBECONFIG={}", cluster.kubeconfig().display()));
     }
     let origin = "in process".to_owned();
-    Ok(DevCluster { client: cluster.client(), origin, data_dir: path, own: Some(cluster), _logging })
+    let client = cluster.client();
+    Ok(DevCluster { client, origin, data_dir: path, own: Some(cluster), _logging: log })
 }
 
 /// The data directory of the arguments; `None` for a new temporary one.

@@ -21,7 +21,7 @@ const ORIGIN: &str = "data-directory";
 pub(super) fn directory(data_dir: &Path) -> Result<PathBuf> {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root && !data_dir.starts_with("/tmp") && !data_dir.starts_with(std::env::temp_dir()) {
-        return super::versions::directory(data_dir);
+        return super::state_files::directory(data_dir);
     }
     let shared = shared_directory();
     create(&shared)?;

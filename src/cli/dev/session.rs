@@ -122,7 +122,7 @@ impl Session {
             vec![manifests.iter().map(|path| WatchedSource::new(manifest_watch(path, depth))).collect()];
         let mut images = Vec::new();
         for target in targets {
-            sources.push(vec![WatchedSource::new(target.watch.clone())]);
+            sources.push(target.watches.iter().cloned().map(WatchedSource::new).collect());
             let versions = Arc::new(Mutex::new(ImageVersions::open(data_dir, &target.entry)?));
             images.push(BuiltImage { target, versions, current: None, detector: OutputDetector::default() });
         }
@@ -205,6 +205,10 @@ impl Session {
         if changed.is_empty() && !is_forced {
             return;
         }
+        if is_forced {
+            // The first build is not caused by changes.
+            changed.clear();
+        }
         if subject == MANIFESTS {
             if self.is_applied && !changed.is_empty() {
                 self.report.note(&format!("manifests: {} changed", named(&changed)));
@@ -239,8 +243,10 @@ impl Session {
     async fn build(&mut self, image: usize, changed: &[PathBuf]) {
         let BuiltImage { target, versions, current, .. } = &self.images[image];
         let name = target.name().to_owned();
-        let is_first = current.is_none();
-        let cause = if is_first { String::new() } else { format!(", {} changed", named(changed)) };
+        let cause = match changed {
+            [] => String::new(),
+            changed => format!(", {} changed", named(changed)),
+        };
         self.report.note(&format!("{name}: building{cause}"));
         let started = self.clock.monotonic();
         match build_version(target, versions, &self.report).await {

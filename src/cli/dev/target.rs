@@ -22,7 +22,8 @@ pub(super) struct BuildTarget {
     /// The entry that its versions are made of.
     pub(super) entry: ImageEntry,
     pub(super) recipe: Recipe,
-    pub(super) watch: SourceWatch,
+    /// The watched sources: the build's directory, and the Containerfile if it is outside.
+    pub(super) watches: Vec<SourceWatch>,
 }
 
 /// The way to build an image.
@@ -145,7 +146,16 @@ fn new_target(entry: ImageEntry, recipe: Recipe, root: PathBuf) -> BuildTarget {
     {
         rules.ignore(&inside.to_string_lossy());
     }
-    BuildTarget { entry, recipe, watch: SourceWatch::new(root, rules) }
+    let mut watches = Vec::new();
+    if let Recipe::Containerfile { file, .. } = &recipe
+        && !file.starts_with(&root)
+        && let (Some(parent), Some(name)) = (file.parent(), file.file_name())
+    {
+        let rules = WatchRules::new([&*name.to_string_lossy()], []);
+        watches.push(SourceWatch::new(parent.to_path_buf(), rules));
+    }
+    watches.insert(0, SourceWatch::new(root, rules));
+    BuildTarget { entry, recipe, watches }
 }
 
 /// The lines of the ignore file that applies, if there is one.

@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! DATA/dev/NAME.json            the versions, the newest last
+//! DATA/dev/NAME.work/           the result of a build until it is stored
 //! DATA/dev/NAME.lock            held while a run builds the image
 //! PROGRAMS/NAME/HASH/FILE       the program of a version (`program_files` says which directory it is)
-//! DATA/images/dev-NAME.yaml     the entries of these programs, which the cluster reads at each use
+//! DATA/images/podium-dev-NAME.yaml  the entries of these programs, which the cluster reads at each use
 //! DATA/images/store             versions that are images, as `podium image load` stores them
 //! ```
 
@@ -16,11 +17,11 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::program_files;
+use super::state_files::{directory, file_name, lock, replace};
 use base::hex::hex;
 use host::containers_of_image;
 use images::store::{Input, LoadOptions, Provenance};
@@ -32,6 +33,8 @@ const RETAINED: usize = 2;
 const HASH_LETTERS: usize = 12;
 /// The beginning of the tags.
 const TAG_PREFIX: &str = "dev-";
+/// The beginning of the names of files with entries.
+const ENTRIES_PREFIX: &str = "podium-dev-";
 
 /// The versions of one image. Only one run at a time has them.
 pub(super) struct ImageVersions {
@@ -83,7 +86,7 @@ impl ImageVersions {
 
     /// The directory for the result of a build.
     fn work(&self) -> PathBuf {
-        self.data_dir.join("dev").join(format!("{}.new", self.file_name))
+        self.data_dir.join("dev").join(format!("{}.work", self.file_name))
     }
 
     /// `NAME:dev-HASH` of a version.
@@ -205,7 +208,7 @@ impl ImageVersions {
             self.versions.iter().filter_map(|version| version.entry.as_ref()).collect();
         let images = self.data_dir.join("images");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&images)?;
-        let file = images.join(format!("dev-{}.yaml", self.file_name));
+        let file = images.join(format!("{ENTRIES_PREFIX}{}.yaml", self.file_name));
         if entries.is_empty() {
             return remove_file(&file).with_context(|| file.display().to_string());
         }
@@ -214,38 +217,19 @@ impl ImageVersions {
     }
 }
 
-/// `DATA/dev`.
-pub(super) fn directory(data_dir: &Path) -> Result<PathBuf> {
-    let directory = data_dir.join("dev");
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-    made.with_context(|| directory.display().to_string())?;
-    Ok(directory)
-}
-
-/// Locks a file for this process; `None` if another process has it.
-pub(super) fn lock(path: &Path) -> Result<Option<File>> {
-    let file = File::options().create(true).append(true).open(path);
-    let file = file.with_context(|| path.display().to_string())?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(error).with_context(|| path.display().to_string()),
+/// Removes all versions of a data directory whose cluster was ephemeral, except images, which stay as pulled ones do.
+pub(super) fn remove_all(data_dir: &Path) {
+    program_files::remove(data_dir);
+    // The whole data directory may be gone already.
+    let _ = fs::remove_dir_all(data_dir.join("dev"));
+    let images = data_dir.join("images");
+    for entry in fs::read_dir(&images).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(ENTRIES_PREFIX) {
+            let _ = fs::remove_file(entry.path());
+        }
     }
-}
-
-/// Replaces a file as a whole.
-pub(super) fn replace(path: &Path, content: &[u8]) -> Result<()> {
-    let new = path.with_extension("new");
-    fs::write(&new, content).with_context(|| new.display().to_string())?;
-    fs::rename(&new, path).with_context(|| path.display().to_string())
-}
-
-/// A name as part of a file's name, different for different names.
-pub(super) fn file_name(name: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-    let plain: String =
-        name.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).take(60).collect();
-    if plain == name { plain } else { format!("{plain}-{}", &hex(Sha256::digest(name))[..8]) }
+    // Only an empty directory is removed.
+    let _ = fs::remove_dir(&images);
 }
 
 fn tag(digest: &str) -> String {
@@ -322,13 +306,5 @@ mod tests {
         let mut versions = ImageVersions::open(home.path(), &entry).unwrap();
         assert_eq!(versions.prune(&BTreeSet::new()).unwrap().len(), 1, "versions are known to the next run");
         assert!(versions.add(Path::new("/dev/null"), |_| false).is_err());
-    }
-
-    #[test]
-    fn names_of_images_become_different_names_of_files_dev_5() {
-        let names = ["app", "me/app", "me_app", "me.app", "../../etc/passwd", &"x".repeat(300)];
-        let files: BTreeSet<String> = names.iter().map(|name| file_name(name)).collect();
-        assert_eq!(files.len(), names.len());
-        assert!(files.iter().all(|file| file.len() < 80 && !file.contains(['/', '.'])), "{files:?}");
     }
 }

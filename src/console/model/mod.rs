@@ -32,6 +32,8 @@ mod narrow_terminal_tests;
 pub(crate) mod palette;
 #[cfg(test)]
 mod panic_tests;
+#[cfg(test)]
+mod project_tests;
 mod restore;
 #[cfg(test)]
 mod restore_tests;
