@@ -2,7 +2,9 @@
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget, InstanceArgs, ManifestRequest, ReplayRequest};
+use super::flags::{
+    ClusterArgs, ConsoleArgs, ConsoleTarget, InstanceArgs, ManifestRequest, ReplayRequest, StartManifests,
+};
 
 /// A Kubernetes cluster in one program for one terminal.
 ///
@@ -15,6 +17,8 @@ pub(super) struct Args {
     #[command(flatten)]
     pub(super) cluster: ClusterArgs,
     #[command(flatten)]
+    pub(super) manifests: StartManifests,
+    #[command(flatten)]
     pub(super) console: ConsoleArgs,
 }
 
@@ -25,12 +29,18 @@ pub(super) enum Command {
         #[command(flatten)]
         cluster: ClusterArgs,
         #[command(flatten)]
+        manifests: StartManifests,
+        #[command(flatten)]
         console: ConsoleArgs,
     },
+    /// Develop: build images, apply manifests, and do it again whenever their files change
+    Dev(Box<super::dev::DevRequest>),
     /// Run the control plane only; log to stderr, print one line to stdout when ready, and stop on SIGINT or SIGTERM
     Serve {
         #[command(flatten)]
         cluster: ClusterArgs,
+        #[command(flatten)]
+        manifests: StartManifests,
     },
     /// Run the console only, on any cluster in a kubeconfig
     Console {
@@ -120,8 +130,8 @@ mod tests {
     fn the_command_line_is_consistent_cli_1() {
         Args::command().debug_assert();
         let args = Args::parse_from(["podium", "-f", "a", "-f", "b", "--theme", "x"]);
-        assert_eq!((args.cluster.filename.len(), args.console.theme.as_deref()), (2, Some("x")));
-        let Some(Command::Serve { cluster }) =
+        assert_eq!((args.manifests.filename.len(), args.console.theme.as_deref()), (2, Some("x")));
+        let Some(Command::Serve { cluster, .. }) =
             Args::parse_from(["podium", "serve", "--ephemeral", "--listen", "127.0.0.1:0"]).command
         else {
             panic!("serve is a command")

@@ -33,13 +33,6 @@ pub(super) struct ClusterArgs {
     /// Path to the config file
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Apply these manifests once the API is up: a file, a directory, or - for stdin (repeatable). Existing
-    /// objects are left unchanged; those that differ from their manifests are listed
-    #[arg(short = 'f', long = "filename", value_name = "PATH")]
-    pub(super) filename: Vec<PathBuf>,
-    /// Apply the manifests of -f to existing objects too
-    #[arg(long, requires = "filename")]
-    pub(super) reapply: bool,
     /// Write the kubeconfig to this file [default: a file in the data directory]
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
@@ -59,6 +52,18 @@ pub(super) struct ClusterArgs {
     /// controller
     #[arg(long, value_name = "NAME")]
     pub(super) disable: Vec<String>,
+}
+
+/// The manifests that `up` and `serve` apply at the start.
+#[derive(Debug, clap::Args)]
+pub(super) struct StartManifests {
+    /// Apply these manifests once the API is up: a file, a directory, or - for stdin (repeatable). Existing
+    /// objects are left unchanged; those that differ from their manifests are listed
+    #[arg(short = 'f', long = "filename", value_name = "PATH")]
+    pub(super) filename: Vec<PathBuf>,
+    /// Apply the manifests of -f to existing objects too
+    #[arg(long, requires = "filename")]
+    pub(super) reapply: bool,
 }
 
 /// The audit log. The config file's `audit` applies where a flag is missing.

@@ -4,6 +4,7 @@ mod address;
 mod allocator;
 pub(crate) mod apply;
 mod args;
+mod dev;
 mod drill;
 mod fault;
 mod fence;
@@ -55,9 +56,10 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     // Usage errors end here, with exit code 2.
     let args = Args::parse_from(arguments);
     let outcome = match args.command {
-        None => up::run(args.cluster, args.console),
-        Some(Command::Up { cluster, console }) => up::run(cluster, console),
-        Some(Command::Serve { cluster }) => serve::run(cluster),
+        None => up::run(args.cluster, args.manifests, args.console),
+        Some(Command::Up { cluster, manifests, console }) => up::run(cluster, manifests, console),
+        Some(Command::Dev(request)) => dev::run(*request),
+        Some(Command::Serve { cluster, manifests }) => serve::run(cluster, manifests),
         Some(Command::Console {
             console,
             replay: ReplayRequest { replay: Some(file), screens: Some(to), size },

@@ -13,6 +13,17 @@ pub fn print_line(line: &str) {
     let _ = writeln!(out, "{}", printable(line)).and_then(|()| out.flush());
 }
 
+/// Prints a line with its origin before it, in a colour of the terminal's if one is given.
+pub(super) fn print_with_origin(origin: &str, colour: Option<u8>, line: &str) {
+    let (origin, line) = (printable(origin), printable(line));
+    let text = match colour {
+        Some(colour) => format!("\u{1b}[3{}m{origin}\u{1b}[0m {line}", colour % 8),
+        None => format!("{origin} {line}"),
+    };
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
 /// Prints rows with aligned columns.
 pub(super) fn print_table<const N: usize>(rows: &[[String; N]]) {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use tokio_util::sync::CancellationToken;
 
 use super::apply;
-use super::flags::ClusterArgs;
+use super::flags::{ClusterArgs, StartManifests};
 use super::logging::{self, Logging, Stderr};
 use super::runtime::{run_to_end, runtime};
 use super::signals::StopSignals;
@@ -22,20 +22,20 @@ use controllers::Controllers;
 /// While a stop waits for pods, it logs every this-many-th progress callback.
 const LOG_EVERY: u32 = 150;
 
-pub(super) fn run(args: ClusterArgs) -> Result<()> {
+pub(super) fn run(args: ClusterArgs, start: StartManifests) -> Result<()> {
     let config = cluster_config(&args)?;
-    run_to_end(runtime()?, serve(args, config))
+    run_to_end(runtime()?, serve(args, config, start))
 }
 
-async fn serve(args: ClusterArgs, config: ClusterConfig) -> Result<()> {
+async fn serve(args: ClusterArgs, config: ClusterConfig, start: StartManifests) -> Result<()> {
     let mut signals = StopSignals::new()?;
-    let manifests = apply::read_files(&args.filename, apply::Depth::Flat)?;
+    let manifests = apply::read_files(&start.filename, apply::Depth::Flat)?;
     let (data_dir, _logging) = prepare(&args, &config, Stderr::Shown)?;
     // Signals wait until the start is complete: an aborted start would leave the nodes' hosts behind.
     let cluster = Cluster::start(config, data_dir).await?;
     signals.before_an_end_by_force(cluster.killer());
     let run = async {
-        until_ready(&cluster, manifests, args.reapply).await?;
+        until_ready(&cluster, manifests, start.reapply).await?;
         base::file_pages::return_after_start().await;
         std::future::pending().await
     };
@@ -62,7 +62,7 @@ async fn until_ready(cluster: &Cluster, manifests: Vec<manifest::Document>, reap
 }
 
 /// Stops everything; a second signal cuts the grace periods short.
-async fn stop(cluster: Cluster, signals: &mut StopSignals) {
+pub(super) async fn stop(cluster: Cluster, signals: &mut StopSignals) {
     let force = CancellationToken::new();
     let (calls, limit) = (AtomicU32::new(0), cluster.api().timings().shutdown_grace_period.0);
     let log_progress = move |progress: StopProgress| {

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::allocator;
 use super::apply;
-use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget};
+use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget, StartManifests};
 use super::logging::{self, Stderr};
 use super::output::print_line;
 use super::runtime::{console_runtime, run_to_end, runtime};
@@ -21,17 +21,22 @@ use cluster::{Cluster, ClusterConfig, default_data_dir, running_instance};
 use console::ConsoleOptions;
 
 /// Maximum number of lines about a stop that the console has not shown yet.
-const PROGRESS_LINES: usize = 8;
+pub(super) const PROGRESS_LINES: usize = 8;
 
-pub(super) fn run(cluster: ClusterArgs, console: ConsoleArgs) -> Result<()> {
+pub(super) fn run(cluster: ClusterArgs, manifests: StartManifests, console: ConsoleArgs) -> Result<()> {
     console::require_terminal()?;
     let config = cluster_config(&cluster)?;
-    run_to_end(runtime()?, up(cluster, config, console))
+    run_to_end(runtime()?, up(cluster, config, manifests, console))
 }
 
-async fn up(args: ClusterArgs, config: ClusterConfig, console_args: ConsoleArgs) -> Result<()> {
+async fn up(
+    args: ClusterArgs,
+    config: ClusterConfig,
+    start: StartManifests,
+    console_args: ConsoleArgs,
+) -> Result<()> {
     let mut signals = StopSignals::new()?;
-    let manifests = apply::read_files(&args.filename, apply::Depth::Flat)?;
+    let manifests = apply::read_files(&start.filename, apply::Depth::Flat)?;
     if config.file.audit.is_on_screen() {
         anyhow::bail!("cannot write the audit log to stdout, which the console uses; name a file");
     }
@@ -43,7 +48,7 @@ async fn up(args: ClusterArgs, config: ClusterConfig, console_args: ConsoleArgs)
         kill();
         console::terminal::restore();
     });
-    let applied = match apply::apply_at_start(&cluster.client(), manifests, args.reapply).await {
+    let applied = match apply::apply_at_start(&cluster.client(), manifests, start.reapply).await {
         Ok(applied) => applied,
         Err(error) => {
             cluster.stop(|_| {}, CancellationToken::new()).await;
@@ -85,6 +90,7 @@ async fn up(args: ClusterArgs, config: ClusterConfig, console_args: ConsoleArgs)
         clock: cluster.api().clock().clone(),
         diagnose: Some(why::diagnosis()),
         forks: Some(snapshot::forks(files)),
+        project: None,
     };
     base::task::start(base::file_pages::return_after_start());
     let shown = base::task::start(console::run(cluster.client(), options));
@@ -98,6 +104,25 @@ async fn up(args: ClusterArgs, config: ClusterConfig, console_args: ConsoleArgs)
             None
         }
     };
+    stop_below_console(cluster, progress, &mut quit_requested, &mut signals).await;
+    shutdown.cancel();
+    let ended = match ended {
+        Some(ended) => ended,
+        None => shown.await,
+    };
+    ended.context("the console panicked")??;
+    // The console has left the terminal as it was before.
+    print_line(&last_line);
+    Ok(())
+}
+
+/// Stops a cluster while its console shows the progress; a further request to quit or signal kills the pods.
+pub(super) async fn stop_below_console(
+    cluster: Cluster,
+    progress: mpsc::Sender<String>,
+    quit_requested: &mut mpsc::Receiver<()>,
+    signals: &mut StopSignals,
+) {
     let force = CancellationToken::new();
     let stopping = cluster.stop(
         move |left| {
@@ -123,15 +148,6 @@ async fn up(args: ClusterArgs, config: ClusterConfig, console_args: ConsoleArgs)
         () = stopping => {}
         () = again => {}
     }
-    shutdown.cancel();
-    let ended = match ended {
-        Some(ended) => ended,
-        None => shown.await,
-    };
-    ended.context("the console panicked")??;
-    // The console has left the terminal as it was before.
-    print_line(&last_line);
-    Ok(())
 }
 
 pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) -> Result<()> {
@@ -209,6 +225,6 @@ async fn client_config(
 }
 
 /// The directory of the user's themes and keys.
-fn config_dir() -> Option<PathBuf> {
+pub(super) fn config_dir() -> Option<PathBuf> {
     Some(base::user_dirs::config_dir()?.join("podium"))
 }

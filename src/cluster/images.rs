@@ -72,6 +72,12 @@ pub fn open_images(config: &ConfigFile, data_dir: &Path) -> (Images, Vec<String>
     (Images { catalogue, store, puller }, problems)
 }
 
+/// The entries of a data directory's files, and the errors of these files.
+pub fn declared_images(data_dir: &Path) -> Arc<UserImages> {
+    let directory = data_dir.join("images");
+    Files { configured: Vec::new(), directory, read: Mutex::new(None) }.current()
+}
+
 /// The entries of a directory's files.
 struct Files {
     configured: Vec<ImageEntry>,

@@ -45,7 +45,7 @@ pub use data_dir::{DataDir, default_data_dir, running_instance};
 pub use embedding::{ApiTransport, EmbedOptions, HostProgram, PodBehaviorFn};
 pub use fabric::remove_leftover_network;
 pub use housekeeping::start as start_housekeeping;
-pub use images::{Images, open_images};
+pub use images::{Images, declared_images, open_images};
 pub use network_entry::{NetworkEntry, leaf_of};
 pub use network_placement::network_preflight_main;
 pub use node_settings::NodeSettings;

@@ -17,6 +17,7 @@ use super::forks::Fork;
 use super::journal::Journal;
 use super::links::Links;
 use super::node_shell::NodeShell;
+use super::project::Project;
 use super::resource::ClusterId;
 use super::scope::Scope;
 use super::sort_memory::SortMemory;
@@ -94,6 +95,8 @@ pub struct Context<'a> {
     pub node_shell: &'a NodeShell,
     /// Creates forks of the cluster that the console was started on; `None` if its files are not on this machine.
     pub forks: Option<&'a Arc<dyn Fork>>,
+    /// The project that the program of this console builds; `None` on other clusters.
+    pub project: Option<&'a Arc<Project>>,
     /// The watched objects of the cluster.
     pub stores: &'a Stores,
     /// Colours and glyphs.
@@ -132,7 +135,8 @@ impl<'a> Context<'a> {
         let ClusterView { id, stores, catalogue, links, journal, favourites, .. } =
             self.clusters.get(cluster)?;
         let forks = self.forks.filter(|_| id == ClusterId::HOME);
-        Some(Context { cluster: id, forks, stores, catalogue, links, journal, favourites, ..*self })
+        let project = self.project.filter(|_| id == ClusterId::HOME);
+        Some(Context { cluster: id, forks, project, stores, catalogue, links, journal, favourites, ..*self })
     }
 
     /// Returns the colour of a cluster's name: the user's, or else the theme's.

@@ -8,7 +8,7 @@
 //!
 //! | modules | content |
 //! |---|---|
-//! | [`resource`], [`scope`], [`container`], [`template`], [`node_shell`], [`forks`] | names of kinds and objects; parts of pods; what the configuration sets |
+//! | [`resource`], [`scope`], [`container`], [`template`], [`node_shell`], [`forks`], [`project`] | names of kinds and objects; parts of pods; what the configuration sets; what `podium dev` builds |
 //! | [`server_table`], [`decoded`], [`read_only`] | requests and responses: tables, typed objects, a client that cannot change anything |
 //! | [`pod_status`], [`store`], [`builtin_kinds`], [`workloads`], [`catalogue`], [`links`], [`container_state`] | the cluster as reported by discovery and watches: objects of any kind, by group, version and plural name |
 //! | [`jq`], [`extensions`] | the user's files in k9s' formats |
@@ -50,6 +50,7 @@ pub mod node_shell;
 pub mod past;
 pub mod pod_status;
 pub mod point_in_time;
+pub mod project;
 pub mod query;
 pub mod read_only;
 pub mod related;

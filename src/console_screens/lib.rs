@@ -439,6 +439,7 @@ impl From<Route> for Screen {
             Route::Edit(object) => edit::Edit::new(object).into(),
             Route::Logs(object, run) => logs::Logs::new(object, run).into(),
             Route::ContainerLogs(pod, run, container) => logs::Logs::of_container(pod, run, container).into(),
+            Route::Project => logs::Logs::of_project().into(),
             Route::Containers(pod) => containers::Containers::new(pod).into(),
             Route::Decoded(object) => yaml::Yaml::decoded(object).into(),
             Route::Tree(kind) => tree::Tree::new(kind).into(),

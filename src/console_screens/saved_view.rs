@@ -30,7 +30,9 @@ impl Screen {
             }
             Self::Describe(describe) => of(describe.target(), SavedScreen::Describe),
             Self::Yaml(yaml) => of(yaml.target(), SavedScreen::Yaml),
-            Self::Logs(logs) => of(logs.target(), logs.keep()),
+            Self::Logs(logs) => {
+                of(logs.target(), logs.keep().ok_or("`podium dev` opens its project's logs by itself")?)
+            }
             Self::Edit(edit) => of(edit.target(), edit.keep()),
             Self::Terminal(terminal) => of(
                 terminal.target(),

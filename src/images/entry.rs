@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use super::ImageReference;
+use super::image_build::{ImageBuild, watch_faults};
 use super::signal::signal_number;
 
 /// One image that the user declares.
@@ -38,6 +39,13 @@ pub struct ImageEntry {
     /// The stop signal of the program: `SIGQUIT`, `QUIT` or its number.
     #[serde(default)]
     pub(crate) stop_signal: Option<String>,
+    /// The way `podium dev` builds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build: Option<ImageBuild>,
+    /// The files whose changes cause a build, below the build's directory: paths and globs, `!` before those to ignore;
+    /// empty means all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watch: Vec<String>,
 }
 
 /// Environment of an image: a map, or a list of `NAME=value` as image files have it.
@@ -71,6 +79,41 @@ impl ImageEnv {
 }
 
 impl ImageEntry {
+    /// An entry without settings.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    /// The program and all arguments of its containers.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.entrypoint.iter().chain(&self.cmd).map(String::as_str)
+    }
+
+    /// The program of its containers, if the entry has one.
+    pub fn program(&self) -> Option<&str> {
+        self.entrypoint.first().or(self.cmd.first()).map(String::as_str)
+    }
+
+    /// The entry of one built version: it has this tag, and runs `copy` for every word that means the built file, or
+    /// else for its program.
+    pub fn of_version(&self, tag: &str, is_built_file: impl Fn(&str) -> bool, copy: &Path) -> Self {
+        let copy = copy.to_string_lossy().into_owned();
+        let mut entry = Self { tags: vec![tag.to_owned()], build: None, watch: Vec::new(), ..self.clone() };
+        let words = entry.entrypoint.iter_mut().chain(&mut entry.cmd);
+        let mut is_used = false;
+        for word in words.filter(|word| is_built_file(word)) {
+            word.clone_from(&copy);
+            is_used = true;
+        }
+        if !is_used {
+            match entry.entrypoint.first_mut() {
+                Some(program) => *program = copy,
+                None => entry.entrypoint.push(copy),
+            }
+        }
+        entry
+    }
+
     /// The invalid fields, each with the reason.
     pub fn faults(&self) -> Vec<(String, String)> {
         let mut faults = Vec::new();
@@ -117,6 +160,10 @@ impl ImageEntry {
         if let Some(signal) = self.stop_signal.as_deref().filter(|signal| signal_number(signal).is_none()) {
             fault("stopSignal", format!("unknown signal {signal:?}"));
         }
+        for (field, reason) in self.build.iter().flat_map(ImageBuild::faults) {
+            fault(field, reason);
+        }
+        faults.extend(watch_faults(&self.watch));
         faults
     }
 

@@ -1,4 +1,4 @@
-//! Garbage collection of pulled images (IMG-10): what goes when the disk fills, as a kubelet's image manager decides.
+//! Garbage collection of pulled and built images (IMG-10): what goes when the disk fills, as a kubelet's image manager decides.
 //!
 //! Images that a user loaded are never collected: they could not be pulled again.
 
@@ -47,7 +47,7 @@ pub fn victims(
         // A time in the future counts as now.
         let age = now.duration_since(image.last_used).unsigned_abs();
         let age = if image.last_used > now { Duration::ZERO } else { age };
-        if image.image.provenance == Provenance::Pulled && age >= minimum_age && !is_used(&image.image) {
+        if image.image.provenance != Provenance::Loaded && age >= minimum_age && !is_used(&image.image) {
             freed = freed.saturating_add(image.own_bytes);
             chosen.push(image);
         }
@@ -64,7 +64,7 @@ pub struct Collection {
     pub freed: u64,
 }
 
-/// Removes unused pulled images until this many bytes are free, and layers that no image has. `users` reads who uses
+/// Removes unused pulled and built images until this many bytes are free, and layers that no image has. `users` reads who uses
 /// images: once, when the store is locked for the removal, so that a container that starts meanwhile counts.
 pub fn collect(
     store: &ImageStore,
@@ -120,7 +120,7 @@ mod tests {
             used_at(10, "loaded", 50, Provenance::Loaded),
             used_at(20, "used", 50, Provenance::Pulled),
             used_at(30, "old", 5, Provenance::Pulled),
-            used_at(40, "newer", 5, Provenance::Pulled),
+            used_at(40, "newer", 5, Provenance::Built),
             used_at(50, "newest", 5, Provenance::Pulled),
             used_at(990, "young", 50, Provenance::Pulled),
         ];

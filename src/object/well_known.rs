@@ -24,6 +24,8 @@ pub mod label {
     pub const ENDPOINT_SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
     /// Marks Endpoints that must not be mirrored into EndpointSlices.
     pub const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
+    /// On the pods of a `podium dev` run: the project that they belong to.
+    pub const PODIUM_PROJECT: &str = "podium.dev/project";
 }
 
 /// Keys of annotations.

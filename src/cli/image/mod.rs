@@ -40,7 +40,7 @@ pub(super) enum ImageCommand {
     Pull(pull::PullRequest),
     /// Push the image of an archive to a registry
     Push(push::PushRequest),
-    /// Remove the pulled images that no container uses
+    /// Remove the pulled and built images that no container uses
     Prune {
         #[command(flatten)]
         instance: InstanceArgs,
@@ -143,7 +143,7 @@ fn prune(instance: &InstanceArgs, all: bool) -> Result<()> {
     let users = OnceCell::new();
     let read = || ImageUsers::read(&data_dir.join("nodes"));
     let unused = |image: &images::StoredImage| {
-        (all || image.provenance == Provenance::Pulled) && !users.get_or_init(read).uses(&image.id)
+        (all || image.provenance != Provenance::Loaded) && !users.get_or_init(read).uses(&image.id)
     };
     let removed = ImageStore::of(&data_dir).prune(unused)?;
     for image in &removed {

@@ -170,22 +170,32 @@ pub async fn apply_all(
 ) -> Vec<String> {
     let mut errors = Vec::new();
     for document in documents {
-        // A dry run creates no CustomResourceDefinitions, so no kind will appear that it could wait for.
-        let beside = if mode == Mode::DryRun { &[] } else { documents };
-        let unknown = || document.served().err().map(|error| error.to_string());
-        let served = match resolve_kind(client, document, beside, unknown).await {
-            Ok(served) => served,
-            Err(error) => {
-                errors.extend(error);
-                continue;
-            }
-        };
-        match apply_one(client, document, served, namespace, mode, warnings).await {
-            Ok(outcome) => report(&label(document, served), outcome),
-            Err(error) => errors.push(with_positions(document, &error)),
+        match apply_document(client, document, documents, namespace, mode, warnings).await {
+            Ok((object, outcome)) => report(&object, outcome),
+            Err(error) => errors.extend(error),
         }
     }
     errors
+}
+
+/// Applies one of several documents; returns the object as kubectl names it, and the outcome. Waits for a kind that
+/// another of the documents defines. The error has its position; it is `None` if the kind is unknown, which reading
+/// manifests reports.
+pub async fn apply_document(
+    client: &Client,
+    document: &Document,
+    documents: &[Document],
+    namespace: &str,
+    mode: Mode,
+    warnings: &Warnings,
+) -> Result<(String, Outcome), Option<String>> {
+    // A dry run creates no CustomResourceDefinitions, so no kind will appear that it could wait for.
+    let beside = if mode == Mode::DryRun { &[] } else { documents };
+    let unknown = || document.served().err().map(|error| error.to_string());
+    let served = resolve_kind(client, document, beside, unknown).await?;
+    let applied = apply_one(client, document, served, namespace, mode, warnings).await;
+    let outcome = applied.map_err(|error| Some(with_positions(document, &error)))?;
+    Ok((label(document, served), outcome))
 }
 
 /// Resolves a document's kind with [`resolve_kind::served`]. Fails with the server's error at the document's position,

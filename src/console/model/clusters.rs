@@ -71,6 +71,7 @@ impl SharedModel {
             node_shell: &self.node_shell,
             // Only the start cluster's files may be on this machine.
             forks: self.forks.as_ref().filter(|_| self.front == ClusterId::HOME),
+            project: self.project.as_ref().filter(|_| self.front == ClusterId::HOME),
             stores: &self.stores,
             theme: &self.theme,
             catalogue: &self.catalogue,

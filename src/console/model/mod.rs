@@ -34,6 +34,8 @@ mod narrow_terminal_tests;
 pub(crate) mod palette;
 #[cfg(test)]
 mod panic_tests;
+#[cfg(test)]
+mod project_tests;
 mod restore;
 #[cfg(test)]
 mod restore_tests;
@@ -192,6 +194,7 @@ impl Model {
                 thresholds: setup.thresholds,
                 node_shell: setup.node_shell.clone(),
                 forks: setup.forks.clone(),
+                project: setup.project.clone(),
                 stores: Stores::default(),
                 theme: setup.adapted(setup.theme.clone()),
                 catalogue: Catalogue::default(),

@@ -7,6 +7,7 @@ use ratatui::style::Style;
 
 use console_data::forks::Fork;
 use console_data::node_shell::NodeShell;
+use console_data::project::Project;
 use console_data::scope::Scope;
 use console_data::thresholds::Thresholds;
 use console_toolkit::command::Bindings;
@@ -32,6 +33,8 @@ pub struct Setup {
     pub node_shell: NodeShell,
     /// Creates forks of the cluster; `None` if its files are not on this machine.
     pub forks: Option<Arc<dyn Fork>>,
+    /// The project that is built for the cluster.
+    pub project: Option<Arc<Project>>,
     /// The initial theme.
     pub theme: Theme,
     /// The theme in the user's `console.toml`.

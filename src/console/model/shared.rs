@@ -16,6 +16,7 @@ use console_data::forks::Fork;
 use console_data::journal::Journal;
 use console_data::links::Links;
 use console_data::node_shell::NodeShell;
+use console_data::project::Project;
 use console_data::resource::ClusterId;
 use console_data::scope::Scope;
 use console_data::sort_memory::SortMemory;
@@ -44,6 +45,8 @@ pub struct SharedModel {
     pub(crate) node_shell: NodeShell,
     /// Creates forks of the first cluster.
     pub(crate) forks: Option<Arc<dyn Fork>>,
+    /// The project that is built for the first cluster.
+    pub(crate) project: Option<Arc<Project>>,
     /// The watched objects of the cluster.
     pub(crate) stores: Stores,
     /// The theme in force.

@@ -11,7 +11,7 @@ use console_data::past;
 use console_data::point_in_time::TimeTravel;
 use console_data::resource::ClusterId;
 use console_data::scope::Scope;
-use console_operations::effect::{Dialog, Effect};
+use console_operations::effect::{Dialog, Effect, Route};
 use console_screens::contexts::Contexts;
 use console_screens::forwards::{Forwards, ForwardsData};
 use console_screens::overview::Overview;
@@ -356,6 +356,11 @@ impl Model {
         }
         jobs.extend(self.deliver(id, now, ScreenMessage::Opened));
         jobs
+    }
+
+    /// Opens the builds and logs of the project that this console was started for.
+    pub(crate) fn open_project(&mut self, now: Timestamp) -> Vec<Job> {
+        self.open(Route::Project.into(), now)
     }
 
     pub(super) fn back(&mut self, now: Timestamp) -> Vec<Job> {

@@ -70,6 +70,7 @@ pub(super) fn setup(depth: Depth) -> Setup {
         thresholds: console_data::thresholds::Thresholds::default(),
         node_shell: console_data::node_shell::NodeShell::default(),
         forks: None,
+        project: None,
         theme: Theme::parse("night", "night.toml", include_str!("../../../themes/night.toml")).unwrap(),
         configured_theme: None,
         depth,

@@ -130,6 +130,7 @@ impl ReplaySession {
             thresholds: Thresholds::default(),
             node_shell: NodeShell::default(),
             forks: None,
+            project: None,
             theme,
             configured_theme: None,
             depth: Depth::True,

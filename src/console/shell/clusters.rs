@@ -110,11 +110,13 @@ impl Shell {
         self.runner = Runner::new(client.clone(), self.messages.clone()).diagnosing(self.diagnose.clone());
         let home = self.model.setup.home.clone();
         let forks = self.forks.clone().filter(|_| name.is_none());
+        let project = self.project.clone().filter(|_| name.is_none());
         let setup = Setup {
             cluster: name.clone().unwrap_or(home.0),
             origin: origin.clone(),
             context: name,
             forks,
+            project,
             scope: namespace.clone().map_or(Scope::All, Scope::One),
             // The warning before leaving stays the same: it is about the first cluster, which alone ends with the
             // console.

@@ -15,6 +15,7 @@ use crate::display::Display;
 use crate::model::Job;
 use crate::terminal;
 use console_data::message::Message;
+use console_data::project::Project;
 use console_toolkit::theme::background;
 use console_toolkit::toast::Toast;
 
@@ -32,6 +33,7 @@ impl Shell {
     ) -> anyhow::Result<ExitReason> {
         let mut input = EventStream::new();
         let mut next_frame = Instant::now();
+        let project = self.project.clone();
         loop {
             let wake = self.until_wake();
             tokio::select! {
@@ -75,6 +77,12 @@ impl Shell {
                 }
                 Some(line) = next_line(&mut progress) => {
                     self.message(Message::Stopping(line)).await?;
+                }
+                notice = next_notice(project.as_deref()) => {
+                    self.model.dirty = true;
+                    if let Some(toast) = notice {
+                        self.message(Message::Toast(toast)).await?;
+                    }
                 }
                 () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() && !self.model.dirty => {
                     self.model.toasts.expire(self.clock.now());
@@ -236,6 +244,13 @@ impl Shell {
 async fn frame(due: Instant) {
     if Instant::now() < due {
         tokio::time::sleep_until(due).await;
+    }
+}
+
+async fn next_notice(project: Option<&Project>) -> Option<Toast> {
+    match project {
+        Some(project) => project.next_notice().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -35,6 +35,7 @@ use console_data::extensions::{Extensions, Sources};
 use console_data::feed::{self, Feed};
 use console_data::forks::Fork;
 use console_data::message::Message;
+use console_data::project::Project;
 use console_data::read_only;
 use console_data::scope::Scope;
 use console_operations::diagnostics::Diagnostics;
@@ -91,6 +92,8 @@ pub struct ConsoleOptions {
     pub diagnose: Option<Arc<dyn Diagnostics>>,
     /// Creates forks of the cluster; without it, the console copies the command that creates a fork.
     pub forks: Option<Arc<dyn Fork>>,
+    /// The project that the caller builds: its logs are the first view.
+    pub project: Option<Arc<Project>>,
 }
 
 impl Default for ConsoleOptions {
@@ -116,6 +119,7 @@ impl Default for ConsoleOptions {
             clock: Clock::machine(),
             diagnose: None,
             forks: None,
+            project: None,
         }
     }
 }
@@ -180,6 +184,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         thresholds: config.thresholds,
         node_shell: config.node_shell,
         forks: options.forks.clone(),
+        project: options.project.clone(),
         theme,
         configured_theme: config.theme.clone(),
         depth,
@@ -202,6 +207,9 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         jobs.extend(model.update(Message::Toast(toast), clock.now()));
     }
 
+    if options.project.is_some() {
+        jobs.extend(model.open_project(clock.now()));
+    }
     if !config.renamed.is_empty() {
         let text = format!("console.toml has names of an earlier version: {}", config.renamed.join(", "));
         jobs.extend(model.update(Message::Toast(Toast::info(text)), clock.now()));
@@ -238,6 +246,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         own_kubeconfig: options.own_kubeconfig.clone(),
         diagnose: options.diagnose.clone(),
         forks: options.forks.clone(),
+        project: options.project.clone(),
         messages: messages.clone(),
         inbox,
         connecting: JoinSet::new(),
@@ -331,6 +340,8 @@ struct Shell {
     diagnose: Option<Arc<dyn Diagnostics>>,
     /// Creates forks of the start cluster.
     forks: Option<Arc<dyn Fork>>,
+    /// The project that is built for the start cluster.
+    project: Option<Arc<Project>>,
     messages: mpsc::Sender<Message>,
     inbox: mpsc::Receiver<Message>,
     /// The joined clusters, beside the present one.

@@ -5,6 +5,7 @@
 //!  ▸1 Pods  │ 2! web-1 · shell                          (only with more than one tab)
 //!  ✖ no answer for 12s, again in 4 s, ctrl-r now            (only while the server does not answer)
 //!  ✖ qa no answer 12s, ctrl-r retries            (only over a table of several contexts, one of them silent)
+//!  ✖ app: the build failed: exit status: 1 · :project   (only until `podium dev` succeeds again)
 //!  ⚠ broken on purpose: Partition cut, 25s left            (only while a fault is in force)
 //!  ◀ THE PAST: 12:03:05, 2m ago · esc returns to now    (only while a screen shows the past)
 //! ╭ the top screen ──────────────────────────────────────────────────────────────────────────────╮
@@ -23,6 +24,7 @@ pub(crate) mod links;
 mod outage;
 mod panes;
 mod past;
+mod project;
 pub(crate) mod selection;
 mod tabs;
 mod toasts;
@@ -133,6 +135,8 @@ pub(crate) enum Banner<'a> {
     Outage(Outage),
     /// Some of several clusters have no rows or stale rows.
     Contexts(Vec<State>),
+    /// The last build of the project failed.
+    Project(String),
     /// Faults are active.
     Faults(Vec<&'a Fault>),
     /// The screen shows the past.
@@ -144,6 +148,7 @@ impl Banner<'_> {
         match self {
             Self::Outage(outage) => outage::draw(outage, cx, frame, area),
             Self::Contexts(states) => contexts::draw(states, cx, frame, area),
+            Self::Project(failure) => project::draw(failure, cx, frame, area),
             Self::Faults(faults) => faults::draw(faults, cx, frame, area),
             Self::Past(moment, way_back) => past::draw(*moment, *way_back, cx, frame, area),
         }
@@ -157,7 +162,8 @@ pub(crate) fn banners<'a>(model: &Model, cx: &Context<'a>) -> Vec<Banner<'a>> {
     let past = top.moment().map(|moment| Banner::Past(moment, top.back_target()));
     let contexts = Some(contexts::of(model, cx)).filter(|states| !states.is_empty()).map(Banner::Contexts);
     let outage = outage::of(model, cx).map(Banner::Outage);
-    outage.into_iter().chain(contexts).chain(faults).chain(past).collect()
+    let project = cx.project.and_then(|project| project.failure()).map(Banner::Project);
+    outage.into_iter().chain(contexts).chain(project).chain(faults).chain(past).collect()
 }
 
 pub(crate) fn draw_header(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {

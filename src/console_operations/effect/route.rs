@@ -209,6 +209,8 @@ pub enum Route {
     Logs(ObjectRef, LogRun),
     /// Logs of one container of a pod.
     ContainerLogs(ObjectRef, LogRun, String),
+    /// The builds and the merged logs of the project under development.
+    Project,
     /// The owner tree, from objects of a kind down, or from all objects without an owner.
     Tree(Option<Kind>),
     /// Manifests on the user's disk.

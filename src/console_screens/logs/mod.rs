@@ -21,33 +21,42 @@ mod view;
 
 pub(crate) use buffer::Buffer;
 pub use console_toolkit::log_line::{Level, LogLine};
-pub(crate) use selection::{ContainerFilter, LogSelection, LogStart, Pods};
+pub use selection::{ContainerFilter, LogSelection, LogStart, Pods};
+pub use source::{follow, next_batch};
 
 use std::cell::Cell;
+use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
+use base::task::JoinSet;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::Client;
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::View;
+use console_data::builtin_kinds::kind;
 use console_data::container::default_container;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
+use console_data::project::Project;
 use console_data::resource::ObjectRef;
 use console_data::saved_tabs::{SavedContainers, SavedScreen};
 use console_operations::effect::{Effect, LogRun, Outbox};
 use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::log_line::LineOrigin;
 use console_toolkit::search::Search;
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::scroll;
 use selector::selector_of;
-use source::{backlog, follow, next_batch};
+use source::backlog;
 
 /// Number of initial lines of a log.
 const TAIL: i64 = 1_000;
 /// The number of initial lines of each log if several containers are read at once.
 const TAIL_OF_MANY: i64 = 200;
+/// The maximum number of batches of a project's lines in flight.
+const PROJECT_BATCHES: usize = 16;
 
 /// Results of the screen's tasks.
 #[derive(Debug)]
@@ -65,6 +74,8 @@ pub(super) enum Subject {
     Pod,
     /// The pods that match this label selector, once it is known.
     Workload(Option<String>),
+    /// The pods of the project under development, and its builds.
+    Project,
 }
 
 /// The position of the view.
@@ -130,6 +141,13 @@ impl Logs {
         }
     }
 
+    /// Creates the screen for the builds and the pods of the project under development.
+    pub(crate) fn of_project() -> Self {
+        let target =
+            ObjectRef { kind: kind::<Namespace>(), namespace: None, name: "project".to_owned(), uid: None };
+        Self { subject: Subject::Project, ..Self::new(target, LogRun::Current) }
+    }
+
     /// Creates the screen for one container of a pod.
     pub(crate) fn of_container(pod: ObjectRef, run: LogRun, container: String) -> Self {
         Self { which: Some(ContainerFilter::One(container)), ..Self::new(pod, run) }
@@ -139,14 +157,17 @@ impl Logs {
         &self.target
     }
 
-    /// Returns the state that is saved for the next session.
-    pub(crate) fn keep(&self) -> SavedScreen {
+    /// Returns the state that is saved for the next session; `None` for a project, which the next session may not have.
+    pub(crate) fn keep(&self) -> Option<SavedScreen> {
+        if matches!(self.subject, Subject::Project) {
+            return None;
+        }
         let which = match &self.which {
             None => SavedContainers::Usual,
             Some(ContainerFilter::All) => SavedContainers::All,
             Some(ContainerFilter::One(container)) => SavedContainers::One(container.clone()),
         };
-        SavedScreen::Logs { previous: self.run == LogRun::Previous, which }
+        Some(SavedScreen::Logs { previous: self.run == LogRun::Previous, which })
     }
 
     /// Restores a saved screen for this pod or workload.
@@ -186,6 +207,20 @@ impl Logs {
         let pods = match &self.subject {
             Subject::Pod => Pods::Named(self.target.name.clone()),
             Subject::Workload(Some(labels)) => Pods::Selected(labels.clone()),
+            Subject::Project => {
+                let Some(project) = cx.project.cloned() else {
+                    self.error = Some("`podium dev` builds no project in this cluster".to_owned());
+                    return Vec::new();
+                };
+                self.target.name.clone_from(&project.name);
+                self.reading += 1;
+                self.gate = watch::Sender::new(true);
+                let (number, gate, start) = (self.reading, self.gate.subscribe(), self.start);
+                let previous = self.run == LogRun::Previous;
+                return vec![Effect::task("logs", move |out| {
+                    read_project(out, project, (start, previous), number, gate)
+                })];
+            }
             Subject::Workload(None) => {
                 let target = self.target.clone();
                 return vec![Effect::task("logs", move |out| find_selector(out, target))];
@@ -377,6 +412,9 @@ impl Logs {
 
 impl View for Logs {
     fn title(&self, _cx: &Context<'_>) -> String {
+        if matches!(self.subject, Subject::Project) {
+            return "project".to_owned();
+        }
         format!("{} · logs", self.target.name)
     }
 
@@ -451,6 +489,75 @@ async fn read(out: Outbox, selection: LogSelection, number: u64, mut gate: watch
         }
     };
     tokio::join!(reading, forward);
+}
+
+/// Reads the builds of a project and the logs of its pods, in the namespaces that it has.
+async fn read_project(
+    out: Outbox,
+    project: Arc<Project>,
+    (start, previous): (LogStart, bool),
+    number: u64,
+    mut gate: watch::Receiver<bool>,
+) {
+    let (lines, mut batches) = mpsc::channel(PROJECT_BATCHES);
+    let pods = follow_project(out.client(), project.clone(), (start, previous), lines.clone());
+    let builds = async {
+        let mut at = 0;
+        // The screen may have been closed.
+        while lines.send(project.lines_from(&mut at).await).await.is_ok() {}
+    };
+    let forward = async {
+        let mut next = backlog(&mut batches).await;
+        while let Some(lines) = next {
+            // The screen that owns the gate was closed, so that this task ends, too.
+            if gate.wait_for(|open| *open).await.is_err() {
+                return;
+            }
+            out.data(LogsData::Lines(number, lines)).await;
+            next = next_batch(&mut batches).await;
+        }
+    };
+    tokio::join!(pods, builds, forward);
+}
+
+/// Follows the pods of a project in every namespace that it has or gets.
+async fn follow_project(
+    client: Client,
+    project: Arc<Project>,
+    (start, previous): (LogStart, bool),
+    lines: mpsc::Sender<Vec<LogLine>>,
+) {
+    let mut namespaces = project.namespaces();
+    let mut followed: Vec<String> = Vec::new();
+    // Dropping this future drops the set, which aborts its tasks.
+    let mut readers = JoinSet::new();
+    loop {
+        for namespace in namespaces.borrow_and_update().clone() {
+            if followed.contains(&namespace) {
+                continue;
+            }
+            followed.push(namespace.clone());
+            let pods = Pods::Selected(project.selector.clone());
+            let selection = LogSelection { namespace, pods, which: ContainerFilter::All, start, previous };
+            let (reading, mut batches) = follow(client.clone(), selection);
+            let lines = lines.clone();
+            readers.spawn(async move {
+                let pass = async {
+                    while let Some(mut batch) = next_batch(&mut batches).await {
+                        // The project's own lines tell about pods that come and go.
+                        batch.retain(|line| line.kind != LineOrigin::Note || !line.source.is_empty());
+                        if !batch.is_empty() && lines.send(batch).await.is_err() {
+                            return;
+                        }
+                    }
+                };
+                tokio::join!(reading, pass);
+            });
+        }
+        if namespaces.changed().await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Requests the label selector of a workload.

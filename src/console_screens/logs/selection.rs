@@ -2,7 +2,7 @@
 
 /// The position at which reading starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogStart {
+pub enum LogStart {
     /// The last lines of each container.
     Tail(i64),
     /// The first line.
@@ -13,7 +13,7 @@ pub(crate) enum LogStart {
 
 /// The selected containers of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ContainerFilter {
+pub enum ContainerFilter {
     /// All containers, including init and ephemeral ones.
     All,
     /// The container of this name.
@@ -22,7 +22,7 @@ pub(crate) enum ContainerFilter {
 
 /// The selected pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Pods {
+pub enum Pods {
     /// The pod of this name.
     Named(String),
     /// The pods that match this label selector (query form).
@@ -31,11 +31,15 @@ pub(crate) enum Pods {
 
 /// A selection of logs to follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LogSelection {
-    pub(crate) namespace: String,
-    pub(crate) pods: Pods,
-    pub(crate) which: ContainerFilter,
-    pub(crate) start: LogStart,
+pub struct LogSelection {
+    /// The namespace of the pods.
+    pub namespace: String,
+    /// The pods.
+    pub pods: Pods,
+    /// Their containers.
+    pub which: ContainerFilter,
+    /// The position at which each log starts.
+    pub start: LogStart,
     /// Reads the run before the last restart instead of the current one.
-    pub(crate) previous: bool,
+    pub previous: bool,
 }

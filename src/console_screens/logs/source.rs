@@ -28,7 +28,7 @@ const BATCHES: usize = 16;
 const BATCH_LINES: usize = 4096;
 
 /// Reads until the future is dropped; batches of lines arrive on the receiver.
-pub(crate) fn follow(
+pub fn follow(
     client: Client,
     follow: LogSelection,
 ) -> (impl Future<Output = ()> + Send, mpsc::Receiver<Vec<LogLine>>) {
@@ -37,7 +37,7 @@ pub(crate) fn follow(
 }
 
 /// Merges all waiting lines into one batch, sorted by time if they come from several containers.
-pub(crate) async fn next_batch(receiver: &mut mpsc::Receiver<Vec<LogLine>>) -> Option<Vec<LogLine>> {
+pub async fn next_batch(receiver: &mut mpsc::Receiver<Vec<LogLine>>) -> Option<Vec<LogLine>> {
     let mut batch = receiver.recv().await?;
     let mut several = false;
     while batch.len() < BATCH_LINES {

@@ -108,7 +108,7 @@ impl Logs {
                 let short = pod.strip_prefix(&self.target.name).unwrap_or(pod).trim_start_matches('-');
                 format!("{short}/{container} ")
             }
-            (_, None) => format!("{} ", line.source),
+            (Subject::Project, Some(_)) | (_, None) => format!("{} ", line.source),
         }
     }
 
@@ -185,6 +185,7 @@ impl Logs {
         let mut parts = vec![format!("logs · {}", self.target.name)];
         match (&self.subject, &self.which) {
             (Subject::Workload(_), _) => parts.push("all pods".to_owned()),
+            (Subject::Project, _) => parts.push("builds and all pods".to_owned()),
             (_, Some(ContainerFilter::One(container))) => parts.push(container.clone()),
             (_, _) => parts.push("all containers".to_owned()),
         }

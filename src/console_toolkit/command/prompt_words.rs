@@ -83,6 +83,12 @@ pub const PROMPT_WORDS: &[PromptWord] = &[
         "List workloads of all kinds in one table, with their health and its cause",
     ),
     prompt_word("snapshots", "snap snapshot", "", "List snapshots of the whole cluster: save, restore, fork"),
+    prompt_word(
+        "project",
+        "dev",
+        "",
+        "Show the builds and the merged logs of the project that `podium dev` runs",
+    ),
     prompt_word("topology", "topo map", "", "Show zones, their nodes, and the pods on them by health"),
     prompt_word(
         "at",

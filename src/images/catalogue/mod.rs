@@ -339,7 +339,13 @@ impl Catalogue {
         entry: &ImageEntry,
         parsed: &ImageReference,
     ) -> Result<ResolvedImage, ResolveError> {
-        let program = entry.entrypoint.first().or(entry.cmd.first());
+        let program = entry.program();
+        if program.is_none() && entry.build.is_some() {
+            return Err(ResolveError::ProgramMissing(format!(
+                "image {parsed} has no program: \"podium dev\" builds {} and gives it to the workloads of its manifests",
+                entry.name
+            )));
+        }
         let path = program.and_then(|program| find_program(program, &self.search_path));
         let directory = path.as_deref().and_then(Path::parent).map(Path::to_path_buf);
         let stop_signal = match &entry.stop_signal {

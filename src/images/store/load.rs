@@ -3,8 +3,8 @@
 //! An image is present with all of its files or not at all, even after an interruption. Loading an image again only
 //! renews its names.
 
-use super::Provenance;
 use super::archive::Archive;
+use super::configuration::ImageDescription;
 use super::formats::{self, ArchivedImage};
 use super::options::{Input, LoadError, LoadOptions};
 use super::platform::Platform;
@@ -74,7 +74,7 @@ impl ImageStore {
             ));
         }
         let known = self
-            .add_names_to(packed.description.id.as_str(), names, Provenance::Loaded)
+            .add_names_to(packed.description.id.as_str(), names, options.provenance)
             .map_err(self.failed())?;
         let was_present = known.is_some();
         let image = match known {
@@ -105,7 +105,8 @@ impl ImageStore {
                 notes.extend(writer.add_layer(packed, stream)?.notes);
             }
         }
-        writer.add_image(packed.description, names)
+        let description = ImageDescription { provenance: options.provenance, ..packed.description };
+        writer.add_image(description, names)
     }
 }
 

@@ -223,7 +223,7 @@ impl ImageStore {
     }
 
     /// Gives further names to an image that is already there; returns `None` if it is not. An image that is loaded
-    /// after it was pulled counts as loaded.
+    /// after it was pulled or built counts as loaded.
     pub fn add_names_to(
         &self,
         id: &str,
@@ -233,7 +233,7 @@ impl ImageStore {
         let _lock = self.lock()?;
         let known = self.index().images.get(id).filter(|image| self.is_complete(image)).cloned();
         let Some(mut image) = known else { return Ok(None) };
-        if image.provenance == Provenance::Pulled && provenance == Provenance::Loaded {
+        if image.provenance != Provenance::Loaded && provenance == Provenance::Loaded {
             image.provenance = provenance;
             self.write_record(&image)?;
         }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use super::Provenance;
 use crate::InvalidReference;
 
 /// The input of a load.
@@ -46,6 +47,8 @@ impl Default for Limits {
 pub struct LoadOptions {
     /// The name to use instead of the archive's own.
     pub tag: Option<String>,
+    /// The way its images count as added.
+    pub provenance: Provenance,
     /// Limits on the image.
     pub limits: Limits,
 }

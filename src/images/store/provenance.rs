@@ -11,4 +11,6 @@ pub enum Provenance {
     Loaded,
     /// It was pulled from a registry, and can be pulled again.
     Pulled,
+    /// `podium dev` built it, and can build it again.
+    Built,
 }

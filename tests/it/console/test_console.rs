@@ -81,6 +81,7 @@ impl TestConsole {
             thresholds: Thresholds::default(),
             node_shell: NodeShell::default(),
             forks: None,
+            project: None,
             theme: Theme::parse("night", "night.toml", &text).expect("good"),
             configured_theme: None,
             depth: Depth::True,

@@ -152,6 +152,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             };
         }
         Some("topology") => return Ok(vec![Effect::open(Route::Topology)]),
+        Some("project") => return Ok(vec![Effect::open(Route::Project)]),
         Some("port-forwards") => return Ok(vec![Effect::ShowForwards]),
         Some("background") => {
             return match model.background(jiff::Timestamp::UNIX_EPOCH).as_slice() {

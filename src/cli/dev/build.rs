@@ -1,0 +1,354 @@
+//! Runs one build: a command in a process group of its own, whose output is bounded.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::report::{Report, plain_text};
+use super::state_files::file_name;
+use super::target::{BuildTarget, Recipe};
+use base::subordinate_ids::{RealUser, as_real_user, real_user};
+
+/// The variable that tells a build command where to write its result.
+const OUTPUT_VARIABLE: &str = "PODIUM_OUTPUT";
+/// The maximum length of a line in bytes; longer lines are cut.
+const LINE_BYTES: usize = 4096;
+/// The maximum number of lines of one build that are shown as they come.
+const SHOWN_LINES: usize = 5000;
+/// The number of last lines that a failure repeats.
+const LAST_LINES: usize = 12;
+/// Time for a cancelled build to end before it is killed.
+const GRACE: Duration = Duration::from_secs(3);
+/// Time for the output that a finished build has left in its pipe.
+const DRAIN: Duration = Duration::from_millis(300);
+const BUILDAH: &str = "buildah";
+/// The repository of built images in buildah's own store.
+const BUILDAH_REPOSITORY: &str = "localhost/podium-dev";
+/// Time limit for buildah's answers about its store.
+const BUILDAH_ANSWER: Duration = Duration::from_secs(20);
+/// Interval of the notes that a build still runs.
+const STILL: Duration = Duration::from_secs(30);
+
+/// The reason why a build gave no result.
+#[derive(Debug)]
+pub(super) struct BuildFailure {
+    /// The exit status, or the error.
+    pub(super) reason: String,
+    /// The last lines of the output.
+    pub(super) last_lines: Vec<String>,
+}
+
+impl BuildFailure {
+    pub(super) fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), last_lines: Vec::new() }
+    }
+}
+
+/// Builds the image of a target; returns the file with the result: a program or an image archive. `work` is an empty
+/// directory for it.
+pub(super) async fn build(
+    target: &BuildTarget,
+    work: &Path,
+    report: &Report,
+) -> Result<PathBuf, BuildFailure> {
+    let result = work.join("output");
+    match &target.recipe {
+        Recipe::Command { words, directory, output } => {
+            if let Some((program, arguments)) = words.split_first() {
+                // A path is relative to the directory; the name of a program is searched in PATH.
+                let is_path = program.contains('/');
+                let program = if is_path { directory.join(program).into() } else { OsString::from(program) };
+                let environment = [(OUTPUT_VARIABLE, result.as_os_str())];
+                run(target.name(), &program, arguments, directory, &environment, report).await?;
+            }
+            if result.exists() {
+                return Ok(result);
+            }
+            let Some(output) = output else {
+                return Err(BuildFailure::new(format!(
+                    "the build has written nothing to ${OUTPUT_VARIABLE}, and the image's entry names no output"
+                )));
+            };
+            match fs::metadata(output) {
+                Ok(about) if about.is_file() => Ok(output.clone()),
+                Ok(_) => Err(BuildFailure::new(format!(
+                    "{} is not a file: an image must be packed as an archive",
+                    output.display()
+                ))),
+                Err(error) => Err(BuildFailure::new(format!("no output: {}: {error}", output.display()))),
+            }
+        }
+        Recipe::Containerfile { file, context } => {
+            let id_file = work.join("id");
+            let text = |path: &Path| path.display().to_string();
+            let tag = format!("{BUILDAH_REPOSITORY}:{}", file_name(target.name()));
+            let before = buildah_id(&tag).await;
+            let mut words: Vec<String> =
+                ["bud", "--layers", "--tag", &tag, "--iidfile", &text(&id_file), "--file"]
+                    .map(str::to_owned)
+                    .to_vec();
+            words.push(text(file));
+            if std::env::var_os("BUILDAH_ISOLATION").is_none() {
+                // Needs neither a container runtime nor rights beyond the user's.
+                words.splice(1..1, ["--isolation".to_owned(), "chroot".to_owned()]);
+            }
+            words.push(text(context));
+            buildah(target.name(), &words, context, report).await?;
+            let id = fs::read_to_string(&id_file);
+            let id = id.map_err(|error| BuildFailure::new(format!("buildah has written no id: {error}")))?;
+            let archive = format!("oci-archive:{}", text(&result));
+            let words = ["push", "--quiet", id.trim(), &archive].map(str::to_owned);
+            buildah(target.name(), &words, context, report).await?;
+            if let Some(before) = before.filter(|before| before != id.trim()) {
+                remove_from_buildah(&before).await;
+            }
+            Ok(result)
+        }
+    }
+}
+
+async fn buildah(
+    name: &str,
+    words: &[String],
+    directory: &Path,
+    report: &Report,
+) -> Result<(), BuildFailure> {
+    run(name, OsStr::new(BUILDAH), words, directory, &[], report).await
+}
+
+/// The id of an image in buildah's own store, if it is there.
+async fn buildah_id(tag: &str) -> Option<String> {
+    let mut command = Command::new(BUILDAH);
+    with_ids_of(real_user(), &mut command);
+    command.args(["images", "--quiet", "--no-trunc", tag]).stdin(Stdio::null()).kill_on_drop(true);
+    // Without the id of the previous build, its files stay in buildah's store.
+    let output = timeout(BUILDAH_ANSWER, command.output()).await.ok()?.ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().next().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
+/// Lets buildah use the user namespace that it starts in, if the user has one with subordinate ids, as it does in the
+/// namespaces that it creates itself.
+fn with_ids_of(user: Option<RealUser>, command: &mut Command) {
+    let Some(user) = user else { return };
+    command.env("_CONTAINERS_USERNS_CONFIGURED", "done");
+    command.env("_CONTAINERS_ROOTLESS_UID", user.uid.to_string());
+    command.env("_CONTAINERS_ROOTLESS_GID", user.gid.to_string());
+}
+
+/// Removes the previous image of a target from buildah's own store. Layers that the present one has stay.
+async fn remove_from_buildah(id: &str) {
+    let mut command = Command::new(BUILDAH);
+    with_ids_of(real_user(), &mut command);
+    command.args(["rmi", id]).stdin(Stdio::null()).kill_on_drop(true);
+    match timeout(BUILDAH_ANSWER, command.output()).await {
+        Ok(Ok(output)) if output.status.success() => {}
+        Ok(Ok(output)) => {
+            tracing::debug!("buildah keeps {id}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(Err(error)) => tracing::debug!("buildah keeps {id}: {error}"),
+        Err(_) => tracing::debug!("buildah keeps {id}: no answer"),
+    }
+}
+
+/// Runs a program to its end. Dropping the future kills its process group.
+async fn run(
+    name: &str,
+    program: &OsStr,
+    arguments: &[String],
+    directory: &Path,
+    environment: &[(&str, &OsStr)],
+    report: &Report,
+) -> Result<(), BuildFailure> {
+    let shown = program.to_string_lossy().into_owned();
+    let failed = |error: std::io::Error| {
+        let hint = match (error.kind(), shown.as_str()) {
+            (ErrorKind::NotFound, BUILDAH) => {
+                "; install the package buildah, or describe another `build:` for the image"
+            }
+            (ErrorKind::NotFound, _) if !directory.is_dir() => "; the build's directory is gone",
+            _ => "",
+        };
+        BuildFailure::new(format!("{shown}: {error}{hint}"))
+    };
+    let (output, input) = std::io::pipe().map_err(failed)?;
+    let mut command = Command::new(program);
+    if program == BUILDAH {
+        with_ids_of(real_user(), &mut command);
+    } else {
+        as_real_user(command.as_std_mut());
+    }
+    command.args(arguments).current_dir(directory).envs(environment.iter().copied());
+    command.stdin(Stdio::null()).stdout(input.try_clone().map_err(failed)?).stderr(input);
+    command.process_group(0).kill_on_drop(true);
+    let output = Receiver::from_owned_fd(output.into()).map_err(failed)?;
+    let mut processes = BuildProcesses::new(command.spawn().map_err(failed)?);
+    // The command holds the other end of the pipe.
+    drop(command);
+    let mut lines = OutputLines::new(name, report);
+    let ended = follow(&mut processes.child, output, &mut lines, name, report).await;
+    // Background processes of a build end with it.
+    drop(processes);
+    let last_lines = lines.finish();
+    match ended {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(BuildFailure { reason: format!("{shown}: {status}"), last_lines }),
+        Err(error) => Err(BuildFailure { reason: format!("{shown}: {error}"), last_lines }),
+    }
+}
+
+async fn follow(
+    child: &mut Child,
+    mut output: Receiver,
+    lines: &mut OutputLines<'_>,
+    name: &str,
+    report: &Report,
+) -> std::io::Result<ExitStatus> {
+    let mut buffer = vec![0; 16 * 1024];
+    let mut is_open = true;
+    let mut waited = Duration::ZERO;
+    let status = loop {
+        tokio::select! {
+            read = output.read(&mut buffer), if is_open => match read {
+                Ok(count) if count > 0 => lines.take(&buffer[..count]),
+                _ => is_open = false,
+            },
+            status = child.wait() => break status?,
+            () = tokio::time::sleep(STILL) => {
+                waited += STILL;
+                report.note(&format!("{name}: still building, silent for {} s", waited.as_secs()));
+            }
+        }
+    };
+    let rest = async {
+        while let Ok(count) = output.read(&mut buffer).await {
+            if count == 0 {
+                break;
+            }
+            lines.take(&buffer[..count]);
+        }
+    };
+    if is_open {
+        // A background process may hold the pipe open.
+        let _ = timeout(DRAIN, rest).await;
+    }
+    Ok(status)
+}
+
+/// A process and its descendants, which end when this is dropped: by SIGTERM, and after the grace period by SIGKILL.
+/// Dropping blocks for at most the grace period, so that no process of a build outlives this program.
+struct BuildProcesses {
+    child: Child,
+    group: Option<Pid>,
+}
+
+impl BuildProcesses {
+    fn new(child: Child) -> Self {
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        Self { child, group }
+    }
+}
+
+impl Drop for BuildProcesses {
+    fn drop(&mut self) {
+        const STEPS: u32 = 150;
+        let Some(group) = self.group else { return };
+        let mut is_there = kill_process_group(group, Signal::TERM).is_ok();
+        for _ in 0..STEPS {
+            // A child that was not waited for still counts as a process.
+            let _ = self.child.try_wait();
+            is_there &= test_kill_process_group(group).is_ok();
+            if !is_there {
+                return;
+            }
+            std::thread::sleep(GRACE / STEPS);
+        }
+        // The group may have ended since the last test.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// The output of a build by lines: shown up to a limit, with the last ones for a failure.
+struct OutputLines<'a> {
+    name: &'a str,
+    report: &'a Report,
+    line: Vec<u8>,
+    is_cut: bool,
+    count: usize,
+    last: VecDeque<String>,
+}
+
+impl<'a> OutputLines<'a> {
+    fn new(name: &'a str, report: &'a Report) -> Self {
+        Self { name, report, line: Vec::new(), is_cut: false, count: 0, last: VecDeque::new() }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, is_end) = part.strip_suffix(b"\n").map_or((part, false), |text| (text, true));
+            let left = LINE_BYTES.saturating_sub(self.line.len());
+            self.is_cut |= text.len() > left;
+            self.line.extend_from_slice(&text[..text.len().min(left)]);
+            if is_end {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let mut text = plain_text(&std::mem::take(&mut self.line));
+        if std::mem::take(&mut self.is_cut) {
+            text.push('…');
+        }
+        self.count += 1;
+        match self.count {
+            0..SHOWN_LINES => self.report.build_line(self.name, &text),
+            SHOWN_LINES => self.report.build_line(self.name, "… more output, which is not shown"),
+            _ => {}
+        }
+        if self.last.len() >= LAST_LINES {
+            self.last.pop_front();
+        }
+        self.last.push_back(text);
+    }
+
+    fn finish(mut self) -> Vec<String> {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        self.last.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_bounded_and_controls_no_terminal_dev_4() {
+        let report = Report::silent();
+        let mut lines = OutputLines::new("app", &report);
+        lines.take(b"\x1b[31mred\x1b[0m\x1b]0;title\x07\nsecond\r\nhalf");
+        lines.take(b" line\n");
+        lines.take(&vec![b'x'; 3 * LINE_BYTES]);
+        lines.take(b"\n");
+        let last = lines.finish();
+        assert_eq!(last[..3], ["red", "second", "half line"]);
+        assert_eq!(last[3].chars().count(), LINE_BYTES + 1);
+        let mut lines = OutputLines::new("app", &report);
+        for number in 0..100_000 {
+            lines.take(format!("{number}\n").as_bytes());
+        }
+        assert_eq!(lines.finish().len(), LAST_LINES);
+    }
+}

@@ -1,0 +1,243 @@
+//! `podium dev` with the real binary: builds by a command, rollouts of changed files, failures that change nothing.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::instance::{ChildGuard, DataDir, wait_for};
+use crate::needs::needs;
+
+/// The build: the source is the program, unless it has a mistake.
+const BUILD: &str = r#"#!/bin/sh
+echo "compiling $(grep -c . main.sh) lines"
+if grep -q MISTAKE main.sh; then echo "main.sh: a MISTAKE" >&2; exit 3; fi
+cp main.sh "$PODIUM_OUTPUT"
+"#;
+
+/// A project: manifests in `k8s`, and the sources of the image `app` in `app`.
+struct Project {
+    home: DataDir,
+}
+
+impl Project {
+    fn new() -> Self {
+        let project = Self { home: DataDir::new() };
+        fs::create_dir(project.path("k8s")).unwrap();
+        fs::create_dir(project.path("app")).unwrap();
+        fs::write(project.path("app/build"), BUILD).unwrap();
+        fs::set_permissions(project.path("app/build"), fs::Permissions::from_mode(0o755)).unwrap();
+        project.source("one");
+        project.manifest("web", &deployment("web"));
+        project
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path(name)
+    }
+
+    /// Writes the program as editors do, by a rename.
+    fn source(&self, version: &str) {
+        let text = format!("#!/bin/sh\necho \"this is {version}\"\nexec sleep 1000000\n");
+        fs::write(self.path("app/.main.new"), text).unwrap();
+        fs::rename(self.path("app/.main.new"), self.path("app/main.sh")).unwrap();
+    }
+
+    fn manifest(&self, name: &str, object: &Value) {
+        fs::write(self.path("new"), object.to_string()).unwrap();
+        fs::rename(self.path("new"), self.path(&format!("k8s/{name}.yaml"))).unwrap();
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        let build = format!("app={}", self.path("app").display());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+        command.args(["dev", "--listen", "127.0.0.1:0", "--nodes", "1", "--build", &build, "-f"]);
+        command.arg(self.path("k8s")).arg("--data-dir").arg(self.home.data_dir()).args(arguments);
+        Run::start(&mut command, &self.home.data_dir().join("kubeconfig"))
+    }
+}
+
+fn deployment(name: &str) -> Value {
+    let template = json!({"metadata": {"labels": {"app": name}}, "spec": {"terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "app", "image": "app:v1"}]}});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}})
+}
+
+/// A running `podium dev` without a console.
+struct Run {
+    child: ChildGuard,
+    lines: Arc<Mutex<Vec<String>>>,
+    kubeconfig: PathBuf,
+}
+
+impl Run {
+    fn start(command: &mut Command, kubeconfig: &Path) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = ChildGuard::spawn(command);
+        let stdout = BufReader::new(child.0.stdout.take().unwrap());
+        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let written = lines.clone();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                written.lock().unwrap().push(line);
+            }
+        });
+        Self { child, lines, kubeconfig: kubeconfig.to_path_buf() }
+    }
+
+    fn text(&self) -> String {
+        self.lines.lock().unwrap().join("\n")
+    }
+
+    /// Waits for a line with this text after the first `from` lines; returns the number of lines up to it.
+    fn wait_for_line(&self, from: usize, text: &str) -> usize {
+        wait_for(text, || {
+            let lines = self.lines.lock().unwrap();
+            let found = lines.iter().skip(from).position(|line| line.contains(text));
+            found.map(|at| from + at + 1)
+        })
+    }
+
+    fn kubectl_output(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new("kubectl");
+        command.arg("--kubeconfig").arg(&self.kubeconfig).args(arguments).stdin(Stdio::null());
+        command.arg("--cache-dir").arg(self.kubeconfig.with_extension("cache")).output().unwrap()
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> String {
+        let output = self.kubectl_output(arguments);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    fn image_of(&self, deployment: &str) -> String {
+        self.kubectl(&["get", "deployment", deployment, "-o", "jsonpath={..image}"])
+    }
+
+    fn stop(mut self, signal: Signal) -> (Option<i32>, String) {
+        kill_process(Pid::from_child(&self.child.0), signal).unwrap();
+        let status = wait_for("the end of podium dev", || self.child.0.try_wait().unwrap());
+        (status.code(), self.text())
+    }
+}
+
+/// DEV-1, DEV-2, DEV-3, DEV-4, DEV-5: a changed file rolls, a failed build and a broken manifest change nothing, undo
+/// works, removed objects are deleted, and the end deletes what the run created.
+#[test]
+fn changed_files_roll_and_failed_builds_change_nothing_dev_2_dev_3_dev_4() {
+    needs!(Kubectl);
+    let project = Project::new();
+    let run = project.run(&["--keep"]);
+    let at = run.wait_for_line(0, "this is one");
+    assert!(run.text().contains("app/build compiling 3 lines"), "{}", run.text());
+    let first = run.image_of("web");
+    assert!(first.starts_with("app:dev-"), "{first}");
+
+    project.source("two");
+    let at = run.wait_for_line(at, "this is two");
+    let second = run.image_of("web");
+    assert_ne!(first, second);
+
+    project.source("a MISTAKE");
+    let at = run.wait_for_line(at, "app: the build failed");
+    let text = run.text();
+    assert!(text.contains("main.sh: a MISTAKE") && text.contains("exit status: 3"), "{text}");
+    assert!(text.contains(&format!("nothing is changed, workloads stay at {second}")), "{text}");
+    assert_eq!(run.image_of("web"), second);
+    wait_for("the event of the failed build", || {
+        let events = run.kubectl(&["get", "events", "--field-selector", "reason=BuildFailed"]);
+        events.contains("deployment/web").then_some(())
+    });
+
+    fs::write(project.path("k8s/web.yaml"), "kind: [\n").unwrap();
+    let at = run.wait_for_line(at, "manifests: nothing is changed");
+    assert_eq!(run.image_of("web"), second);
+    let mut changed = deployment("web");
+    changed["metadata"]["labels"] = json!({"changed": "yes"});
+    project.manifest("web", &changed);
+    project.manifest("other", &deployment("other"));
+    let at = run.wait_for_line(at, "deployment.apps/other created");
+    let label = run.kubectl(&["get", "deployment", "web", "-o", "jsonpath={.metadata.labels.changed}"]);
+    assert_eq!(label, "yes");
+
+    // The next success ends the failure, and the previous version is still there.
+    project.source("three");
+    let at = run.wait_for_line(at, "this is three");
+    run.kubectl(&["rollout", "undo", "deployment/web"]);
+    let at = run.wait_for_line(at, "this is two");
+    assert_eq!(run.image_of("web"), second);
+
+    fs::remove_file(project.path("k8s/other.yaml")).unwrap();
+    run.wait_for_line(at, "deployment.apps/other deleted");
+    let (code, text) = run.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!text.contains("deployment.apps/web deleted"), "--keep leaves the objects: {text}");
+}
+
+/// DEV-3, DEV-7: a run in a cluster that runs already; another run of the same project is refused; a killed run's
+/// objects are deleted at the end of the next one, and others stay.
+#[test]
+fn a_killed_run_is_continued_and_cleaned_up_by_the_next_dev_3_dev_7() {
+    needs!(Kubectl);
+    let project = Project::new();
+    let instance = project.home.start(&["--nodes", "1"]);
+    let before =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "before"}, "data": {"a": "b"}});
+    project.manifest("before", &before);
+    let file = project.path("k8s/before.yaml");
+    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}});
+    project.manifest("data", &claim);
+
+    let run = project.run(&[]);
+    run.wait_for_line(0, "this is one");
+    assert!(run.text().contains("using the cluster that runs in"), "{}", run.text());
+    let second = project.run(&[]);
+    let (code, _) = {
+        let mut second = second;
+        let status = wait_for("the refusal", || second.child.0.try_wait().unwrap());
+        (status.code(), second.text())
+    };
+    assert_eq!(code, Some(1), "two runs of one project");
+    let (code, _) = run.stop(Signal::KILL);
+    assert_eq!(code, None);
+    assert!(instance.kubectl(&["get", "deployment", "web"]).contains("web"));
+
+    let run = project.run(&[]);
+    run.wait_for_line(0, "applied; watching");
+    let (code, text) = run.stop(Signal::INT);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("deployment.apps/web deleted"), "{text}");
+    assert!(text.contains("persistentvolumeclaim/data stays"), "{text}");
+    let left = instance.kubectl(&["get", "deployments,configmaps,pvc", "-o", "name"]);
+    assert!(!left.contains("deployment.apps/web"), "{left}");
+    assert!(left.contains("configmap/before") && left.contains("persistentvolumeclaim/data"), "{left}");
+    instance.stop();
+}
+
+/// DEV-4: the end of a run ends a build that hangs, with all of its processes.
+#[test]
+fn the_end_of_a_run_ends_a_build_that_hangs_dev_4() {
+    let project = Project::new();
+    let seconds = crate::instance::seconds_of_its_own();
+    let hanging =
+        format!("#!/bin/sh\ntrap '' TERM\nsleep {seconds} &\necho hanging\nwait\nsleep {seconds}\n");
+    fs::write(project.path("app/build"), hanging).unwrap();
+    let run = project.run(&["--ephemeral"]);
+    run.wait_for_line(0, "hanging");
+    let (code, text) = run.stop(Signal::INT);
+    assert_eq!(code, Some(0), "{text}");
+    let is_there = fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let command = podium::base::optional_file::read_optional_bytes(entry.path().join("cmdline"));
+        command == format!("sleep\0{seconds}\0").as_bytes()
+    });
+    assert!(!is_there, "a process of the build is left");
+}
