@@ -1,5 +1,5 @@
 //! The ids of the machine that pods with user namespaces of their own have (`hostUsers: false`): ranges of 65,536 ids,
-//! each for one pod of this cluster at a time, whatever its node (POD-18).
+//! each for one pod of all of this cluster's nodes at a time (POD-18).
 //!
 //! A pod's sandbox records its range, so that the pod keeps it over restarts. Ranges that the machine has promised to
 //! ordinary users (`/etc/subuid`, `/etc/subgid`) are left out.

@@ -39,7 +39,7 @@ fn pod(name: &str, node: &str, more: &Value) -> String {
         "containers": [{"name": "c", "image": IMAGE}]});
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
-    format!("{pod}\n---\n")
+    format!("---\n{pod}\n")
 }
 
 /// The first id of the machine that a pod has.
@@ -127,7 +127,7 @@ fn a_pod_has_users_of_its_own_pod_18() {
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}});
     let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"k": "v"}});
     cluster.apply(&format!(
-        "{claim}\n---\n{settings}\n---\n{}{}{}",
+        "---\n{claim}\n---\n{settings}\n{}{}{}",
         pod("mapped", "node-1", &of_pod),
         pod("other", "node-2", &json!({})),
         pod(
