@@ -258,8 +258,8 @@ fn the_files_of_an_image_are_a_volume_img_11() {
     if lacks(Need::Namespaces, !node.contains(r#""podium.dev/namespaces":"none""#)) {
         return instance.stop();
     }
-    let script = "cat /all/site/en/index.html /part/index.html; echo; (echo x > /all/new) 2>/dev/null || echo read-only; \
-                  sleep 3600";
+    let script = "cat /all/site/en/index.html /part/index.html; echo; \
+                  (echo x > /all/new) 2>/dev/null || echo read-only; sleep 3600";
     let mounts = json!([{"name": "data", "mountPath": "/all"},
         {"name": "data", "mountPath": "/part", "subPathExpr": "$(PART)"}]);
     let container = |name: &str, image: &str| {
