@@ -77,6 +77,8 @@ pub enum NodeImageSource {
     Pulled,
     /// From an archive that a user loaded.
     Loaded,
+    /// From a build of `podium dev`.
+    Built,
     /// A user declared it.
     Declared,
     /// Podium brings it along.
@@ -93,6 +95,7 @@ impl NodeImageSource {
         match self {
             Self::Pulled => "pulled",
             Self::Loaded => "loaded",
+            Self::Built => "built",
             Self::Declared => "declared",
             Self::BuiltIn => "built-in",
             Self::Unknown => "-",

@@ -378,7 +378,10 @@ fn open_details(row: &ImageRow) -> Vec<Effect> {
         Some(PullRow::Running(_)) => vec![Effect::Toast(Toast::info("its pull goes on"))],
         None => {
             // An id means one image; a name of the catalogue's images has none in the store.
-            let stored = matches!(row.source, NodeImageSource::Pulled | NodeImageSource::Loaded);
+            let stored = matches!(
+                row.source,
+                NodeImageSource::Pulled | NodeImageSource::Loaded | NodeImageSource::Built
+            );
             let image = if stored { &row.id } else { row.name() };
             vec![open_text(row, image, ImageContent::Details)]
         }

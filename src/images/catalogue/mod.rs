@@ -238,10 +238,10 @@ impl Catalogue {
             let missing = self.builtin(&parsed.name()).and_then(|image| missing_tag(image, &parsed));
             missing.is_some_and(|missing| matches!(missing, MissingTag::Nonexistent(_)))
         };
-        // No registry is asked for what a user has loaded.
-        let is_loaded =
-            || self.of_other_owners(&parsed).is_some_and(|image| image.provenance == Provenance::Loaded);
-        self.pull != PullMode::Never && !is_nonexistent() && !is_loaded()
+        // No registry is queried for what a user has loaded or built.
+        let is_own =
+            || self.of_other_owners(&parsed).is_some_and(|image| image.provenance != Provenance::Pulled);
+        self.pull != PullMode::Never && !is_nonexistent() && !is_own()
     }
 
     /// Returns what a user can do on this machine if a reference's registry does not give the image.
@@ -620,6 +620,7 @@ fn other_owners(name: &str, image: &StoredImage) -> String {
     let remedy = match image.provenance {
         Provenance::Loaded => "load it again with podium image load",
         Provenance::Pulled => "pull it again",
+        Provenance::Built => "podium dev builds it again",
     };
     format!("image {name} was unpacked by a podium {now}, so that its files have other owners: {remedy}")
 }

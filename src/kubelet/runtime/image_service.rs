@@ -152,6 +152,7 @@ impl ImageService {
             source: match image.provenance {
                 Provenance::Pulled => NodeImageSource::Pulled,
                 Provenance::Loaded => NodeImageSource::Loaded,
+                Provenance::Built => NodeImageSource::Built,
             },
             pods: Vec::new(),
             last_used: self.catalogue.store().and_then(|store| store.last_used(image)),
