@@ -226,7 +226,7 @@ impl Catalogue {
             let missing = self.builtin(&parsed.name()).and_then(|image| missing_tag(image, &parsed));
             missing.is_some_and(|missing| matches!(missing, MissingTag::Nonexistent(_)))
         };
-        // No registry is asked for what a user has loaded.
+        // No registry is queried for an image that a user has loaded.
         let is_loaded =
             || self.of_other_owners(&parsed).is_some_and(|image| image.provenance == Provenance::Loaded);
         self.pull != PullMode::Never && !is_nonexistent() && !is_loaded()
