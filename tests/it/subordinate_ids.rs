@@ -57,8 +57,8 @@ impl OrdinaryUser {
 
     fn start(&self) -> Instance {
         let kubeconfig = self.home.path("kubeconfig");
-        let mut command = self.podium(&["serve", "--nodes", "1", "--listen", "127.0.0.1:0", "--kubeconfig"]);
-        DataDir::start_command(command.arg(&kubeconfig), &kubeconfig)
+        let mut command = self.podium(&["serve", "--nodes", "1", "--listen", "127.0.0.1:0"]);
+        DataDir::start_command(command.arg("--kubeconfig").arg(&kubeconfig), &kubeconfig)
     }
 
     fn apply(&self, instance: &Instance, name: &str, spec: &Value) {

@@ -109,14 +109,15 @@ impl ImageStore {
 
     /// The image that a reference means: by its tag, or by its manifest's or configuration's digest.
     pub fn find(&self, reference: &ImageReference) -> Option<StoredImage> {
-        self.named(&self.index(), reference).filter(|image| self.is_complete(image))
+        self.index().named(reference).filter(|image| self.is_complete(image)).cloned()
     }
 
     /// The image that a reference means, if the store has it only with files of other owners than this process can use:
     /// it was unpacked with a single id and now there are subordinate ones, or the other way round.
     pub fn find_of_other_owners(&self, reference: &ImageReference) -> Option<StoredImage> {
-        let image = self.named(&self.index(), reference)?;
-        (!self.is_complete(&image) && self.has_other_owners(&image)).then_some(image)
+        let index = self.index();
+        let image = index.named(reference)?;
+        (!self.is_complete(image) && self.has_other_owners(image)).then(|| image.clone())
     }
 
     /// The names of the images that the store has only with files of other owners.
@@ -139,25 +140,6 @@ impl ImageStore {
         };
         // A directory that cannot be read has nothing for this process.
         work::entries(&self.directory.join("layers")).is_ok_and(|layers| layers.iter().any(is_top))
-    }
-
-    fn named(&self, index: &Index, reference: &ImageReference) -> Option<StoredImage> {
-        let named = |name: &String| index.names.get(name).and_then(|id| index.images.get(id));
-        let found = if let Some(digest) = &reference.digest {
-            // A tag beside a digest has no meaning.
-            named(&format!("{}@{digest}", reference.name())).or_else(|| {
-                index.images.values().find(|image| {
-                    let manifest = image.manifest_digest.as_ref().map(Digest::as_str);
-                    let is_it = image.id == *digest || manifest == Some(digest);
-                    is_it && index.parsed_names(&image.id).any(|name| reference.name() == name.name())
-                })
-            })
-        } else {
-            // Images built with podman and buildah are called localhost/NAME.
-            let local = || named(&format!("localhost/{reference}"));
-            named(&reference.to_string()).or_else(|| local().filter(|_| reference.registry.is_none()))
-        };
-        found.cloned()
     }
 
     /// Every image with its names: its tags, and its digests in repositories where it has no tag.
@@ -243,6 +225,24 @@ impl ImageStore {
 }
 
 impl Index {
+    /// The image that a reference means, even if its layers are not there.
+    fn named(&self, reference: &ImageReference) -> Option<&StoredImage> {
+        let named = |name: &String| self.names.get(name).and_then(|id| self.images.get(id));
+        if let Some(digest) = &reference.digest {
+            // A tag beside a digest has no meaning.
+            return named(&format!("{}@{digest}", reference.name())).or_else(|| {
+                self.images.values().find(|image| {
+                    let manifest = image.manifest_digest.as_ref().map(Digest::as_str);
+                    let is_it = image.id == *digest || manifest == Some(digest);
+                    is_it && self.parsed_names(&image.id).any(|name| reference.name() == name.name())
+                })
+            });
+        }
+        // Images built with podman and buildah are called localhost/NAME.
+        let local = || named(&format!("localhost/{reference}"));
+        named(&reference.to_string()).or_else(|| local().filter(|_| reference.registry.is_none()))
+    }
+
     fn parsed_names(&self, id: &str) -> impl Iterator<Item = ImageReference> {
         let own = self.names.iter().filter(move |(_, of)| *of == id);
         own.filter_map(|(name, _)| ImageReference::parse(name).ok())
