@@ -35,7 +35,7 @@ fn load(home: &DataDir) {
 
 /// A pod with users of its own.
 fn pod(name: &str, node: &str, more: &Value) -> String {
-    let mut spec = json!({"nodeName": node, "hostUsers": false, "terminationGracePeriodSeconds": 0,
+    let mut spec = json!({"nodeSelector": {"kubernetes.io/hostname": node}, "hostUsers": false, "terminationGracePeriodSeconds": 0,
         "containers": [{"name": "c", "image": IMAGE}]});
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
