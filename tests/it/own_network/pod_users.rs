@@ -53,12 +53,13 @@ fn first_id(cluster: &Cluster, pod: &str) -> u32 {
     first
 }
 
-/// The user of each process of the machine that is in a user namespace with this first id.
+/// The user of each process of a container that is in a user namespace with this first id.
 fn users_of_processes(first: u32) -> Vec<String> {
     let mut users = Vec::new();
     for process in std::fs::read_dir("/proc").unwrap().flatten() {
         let read = |name: &str| std::fs::read_to_string(process.path().join(name)).unwrap_or_default();
-        if read("uid_map").split_whitespace().nth(1) == Some(&first.to_string()) {
+        let is_of_container = read("environ").contains("PODIUM_CONTAINER=");
+        if is_of_container && read("uid_map").split_whitespace().nth(1) == Some(&first.to_string()) {
             let status = read("status");
             let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
             users.push(line.split_whitespace().next().unwrap_or_default().to_owned());
