@@ -84,7 +84,7 @@ impl Ranges {
 fn range_of_user(line: &str) -> Option<(u32, u32)> {
     let mut fields = line.split(':').skip(1);
     let mut number = || fields.next()?.trim().parse::<u32>().ok();
-    Some((number()?, number()?))
+    Some((number()?, number()?)).filter(|(_, count)| *count > 0)
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ fn load(home: &DataDir) {
 
 /// A pod with users of its own.
 fn pod(name: &str, node: &str, more: &Value) -> String {
-    let mut spec = json!({"nodeName": node, "hostUsers": false, "terminationGracePeriodSeconds": 0,
+    let mut spec = json!({"nodeSelector": {"kubernetes.io/hostname": node}, "hostUsers": false, "terminationGracePeriodSeconds": 0,
         "containers": [{"name": "c", "image": IMAGE}]});
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
@@ -44,7 +44,8 @@ fn pod(name: &str, node: &str, more: &Value) -> String {
 
 /// The first id of the machine that a pod has.
 fn first_id(cluster: &Cluster, pod: &str) -> u32 {
-    let map = cluster.shell(pod, "cat /proc/self/uid_map /proc/self/gid_map");
+    let command = ["exec", pod, "-c", "c", "--", "cat", "/proc/self/uid_map", "/proc/self/gid_map"];
+    let map = cluster.instance.kubectl(&command);
     let fields: Vec<u32> = map.split_whitespace().map(|field| field.parse().unwrap()).collect();
     let [0, first, 65_536, 0, of_groups, 65_536] = fields[..] else { panic!("{map}") };
     assert_eq!(first, of_groups);
@@ -52,12 +53,13 @@ fn first_id(cluster: &Cluster, pod: &str) -> u32 {
     first
 }
 
-/// The user of each process of the machine that is in a user namespace with this first id.
+/// The user of each process of a container that is in a user namespace with this first id.
 fn users_of_processes(first: u32) -> Vec<String> {
     let mut users = Vec::new();
     for process in std::fs::read_dir("/proc").unwrap().flatten() {
         let read = |name: &str| std::fs::read_to_string(process.path().join(name)).unwrap_or_default();
-        if read("uid_map").split_whitespace().nth(1) == Some(&first.to_string()) {
+        let is_of_container = read("environ").contains("PODIUM_CONTAINER=");
+        if is_of_container && read("uid_map").split_whitespace().nth(1) == Some(&first.to_string()) {
             let status = read("status");
             let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
             users.push(line.split_whitespace().next().unwrap_or_default().to_owned());
