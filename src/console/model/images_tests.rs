@@ -209,7 +209,7 @@ fn the_rows_of_pods_show_the_progress_of_pulls_con_4() {
         [(80, 24, Depth::True), (140, 40, Depth::True), (80, 24, Depth::None), (60, 16, Depth::Sixteen)]
     {
         let mut stage = stage_in(width, height, depth);
-        let mut feed = |stage: &mut TestConsole, message| {
+        let feed = |stage: &mut TestConsole, message| {
             stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([waiting(message)]))]));
         };
         feed(&mut stage, Some("12.3 of 28.6 MB"));
