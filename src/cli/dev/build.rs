@@ -285,7 +285,7 @@ struct OutputLines<'a> {
     line: Vec<u8>,
     is_cut: bool,
     count: usize,
-    last: VecDeque<String>,
+    last: VecDeque<Vec<u8>>,
 }
 
 impl<'a> OutputLines<'a> {
@@ -306,27 +306,28 @@ impl<'a> OutputLines<'a> {
     }
 
     fn end_line(&mut self) {
-        let mut text = plain_text(&std::mem::take(&mut self.line));
+        let mut line = std::mem::take(&mut self.line);
         if std::mem::take(&mut self.is_cut) {
-            text.push('…');
+            line.extend_from_slice("…".as_bytes());
         }
         self.count += 1;
         match self.count {
-            0..SHOWN_LINES => self.report.build_line(self.name, &text),
+            0..SHOWN_LINES => self.report.build_line(self.name, &plain_text(&line)),
             SHOWN_LINES => self.report.build_line(self.name, "… more output, which is not shown"),
             _ => {}
         }
+        // A line becomes text when it is shown: a build may write gigabytes.
         if self.last.len() >= LAST_LINES {
             self.last.pop_front();
         }
-        self.last.push_back(text);
+        self.last.push_back(line);
     }
 
     fn finish(mut self) -> Vec<String> {
         if !self.line.is_empty() {
             self.end_line();
         }
-        self.last.into()
+        self.last.iter().map(|line| plain_text(line)).collect()
     }
 }
 

@@ -1,7 +1,5 @@
-//! The directory for copies of built programs, which containers must be able to read: they have a `/tmp` of their own,
-//! and a data directory is readable for its owner alone, while root's pods may run as other users.
-//!
-//! It is `DATA/dev`, or `/var/tmp/podium-dev-UID/KEY` for root and for a data directory below `/tmp`.
+//! The directory for copies of built programs, `/var/tmp/podium-dev-UID/KEY`. Containers must be able to read it: they
+//! have a `/tmp` of their own, the data directory is hidden from them, and root's pods may run as other users.
 
 use std::fs;
 use std::io;
@@ -19,10 +17,6 @@ const ORIGIN: &str = "data-directory";
 /// Returns the directory for the programs of a data directory, and creates it. Removes those of data directories that
 /// are gone.
 pub(super) fn directory(data_dir: &Path) -> Result<PathBuf> {
-    let is_root = rustix::process::geteuid().is_root();
-    if !is_root && !data_dir.starts_with("/tmp") && !data_dir.starts_with(std::env::temp_dir()) {
-        return super::state_files::directory(data_dir);
-    }
     let shared = shared_directory();
     create(&shared)?;
     let about = fs::symlink_metadata(&shared).with_context(|| shared.display().to_string())?;

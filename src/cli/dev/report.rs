@@ -105,14 +105,15 @@ impl Report {
         }
     }
 
-    /// Ends the failure of a subject.
-    pub(super) fn clear(&self, subject: &str) {
+    /// Ends the failure of a subject; returns false if there was none.
+    pub(super) fn clear(&self, subject: &str) -> bool {
         let was_there = self.0.failures.lock().remove(subject).is_some();
         if let ReportOutput::Console { project, .. } = &self.0.output
             && was_there
         {
             self.show_failure(project);
         }
+        was_there
     }
 
     fn show_failure(&self, project: &Project) {

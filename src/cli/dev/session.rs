@@ -331,10 +331,12 @@ impl Session {
             self.report.note(change);
         }
         if result.errors.is_empty() {
-            self.report.clear("manifests");
+            let is_repaired = self.report.clear("manifests");
             if !std::mem::replace(&mut self.is_applied, true) {
                 let images = counted(self.images.len(), "image");
                 self.report.done(&format!("applied; watching the manifests and the sources of {images}"));
+            } else if is_repaired {
+                self.report.done("manifests: applied");
             }
             self.prune().await;
         } else {

@@ -17,6 +17,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::patterns::WatchRules;
@@ -36,6 +37,8 @@ struct Inner {
     rules: Mutex<WatchRules>,
     state: Mutex<WatchState>,
     events: Option<AsyncFd<OwnedFd>>,
+    /// Notified after each reading: the kernel may watch less or more than before.
+    was_read: Notify,
 }
 
 #[derive(Default)]
@@ -55,7 +58,8 @@ impl SourceWatch {
     pub(super) fn new(root: PathBuf, rules: WatchRules) -> Self {
         let created = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
         let events = created.ok().and_then(|events| registered(events).ok());
-        Self(Arc::new(Inner { root, rules: Mutex::new(rules), state: Mutex::default(), events }))
+        let was_read = Notify::new();
+        Self(Arc::new(Inner { root, rules: Mutex::new(rules), state: Mutex::default(), events, was_read }))
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -94,18 +98,21 @@ impl SourceWatch {
                     tokio::time::sleep(POLL_INTERVAL.max(took * POLL_SHARE)).await;
                     return;
                 }
-                Some(events) => {
-                    let Ok(mut ready) = events.readable().await else {
-                        // Polls instead.
-                        self.0.state.lock().is_complete = false;
-                        continue;
-                    };
-                    let is_change = self.0.take_events(events.get_ref());
-                    ready.clear_ready();
-                    if is_change {
-                        return;
+                Some(events) => tokio::select! {
+                    () = self.0.was_read.notified() => {}
+                    ready = events.readable() => {
+                        let Ok(mut ready) = ready else {
+                            // Polls instead.
+                            self.0.state.lock().is_complete = false;
+                            continue;
+                        };
+                        let is_change = self.0.take_events(events.get_ref());
+                        ready.clear_ready();
+                        if is_change {
+                            return;
+                        }
                     }
-                }
+                },
             }
         }
     }
@@ -155,6 +162,8 @@ impl Inner {
             }
         }
         *state = WatchState { directories, is_complete, shortage, took: began.elapsed() };
+        drop(state);
+        self.was_read.notify_one();
         tree
     }
 
