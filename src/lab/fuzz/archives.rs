@@ -28,7 +28,7 @@ pub(super) fn check(bytes: &[u8]) {
         Some((0, rest)) => archive(&layers(rest)),
         _ => bytes.to_vec(),
     };
-    let options = LoadOptions { tag: None, limits: LIMITS };
+    let options = LoadOptions { limits: LIMITS, ..LoadOptions::default() };
     let mut loaded = Vec::new();
     let store = ImageStore::of(&store_dir);
     let result = store.load(Input::Stream(Box::new(Cursor::new(archive))), &options, |image| {
