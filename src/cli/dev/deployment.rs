@@ -208,7 +208,7 @@ impl Deployment {
             let event = json!({
                 "apiVersion": "v1",
                 "kind": "Event",
-                "metadata": {"generateName": format!("{}.", name.name), "namespace": name.namespace},
+                "metadata": {"generateName": format!("{}-", name.name), "namespace": name.namespace},
                 "involvedObject": {
                     "apiVersion": name.api_version, "kind": name.kind, "namespace": name.namespace,
                     "name": name.name, "uid": object.metadata.uid,
