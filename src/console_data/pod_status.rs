@@ -147,27 +147,26 @@ mod tests {
         let creating = |message: Option<&str>| json!({"reason": "ContainerCreating", "message": message});
         let running = || json!({"running": {}});
         let failing = || json!({"waiting": {"reason": "ErrImagePull", "message": "1.0 of 2.0 MB"}});
-        for (of, status, shown) in [
-            (pod(creating(Some("4.3 of 10.0 MB")), running()), "ContainerCreating", "Pulling 43%"),
-            (pod(creating(Some("4.3 MB")), running()), "ContainerCreating", "Pulling"),
-            (pod(creating(Some("waits for a volume")), running()), "ContainerCreating", "ContainerCreating"),
-            (pod(creating(None), running()), "ContainerCreating", "ContainerCreating"),
+        for (waiting, other, status, shown) in [
+            (creating(Some("4.3 of 10.0 MB")), running(), "ContainerCreating", "Pulling 43%"),
+            (creating(Some("4.3 MB")), running(), "ContainerCreating", "Pulling"),
+            (creating(Some("waits for a volume")), running(), "ContainerCreating", "ContainerCreating"),
+            (creating(None), running(), "ContainerCreating", "ContainerCreating"),
             (
-                pod(json!({"reason": "ErrImagePull", "message": "1.0 of 2.0 MB"}), running()),
+                json!({"reason": "ErrImagePull", "message": "1.0 of 2.0 MB"}),
+                running(),
                 "ErrImagePull",
                 "ErrImagePull",
             ),
             (
-                pod(
-                    json!({"reason": "ImagePullBackOff"}),
-                    json!({"waiting": creating(Some("4.3 of 10.0 MB"))}),
-                ),
+                json!({"reason": "ImagePullBackOff"}),
+                json!({"waiting": creating(Some("4.3 of 10.0 MB"))}),
                 "ImagePullBackOff",
                 "ImagePullBackOff",
             ),
-            (pod(creating(Some("4.3 of 10.0 MB")), failing()), "ContainerCreating", "Pulling 43%"),
+            (creating(Some("4.3 of 10.0 MB")), failing(), "ContainerCreating", "Pulling 43%"),
         ] {
-            let seen = super::of(&of);
+            let seen = super::of(&pod(waiting, other));
             assert_eq!((seen.status.as_str(), seen.with_progress().as_str()), (status, shown));
         }
     }

@@ -26,7 +26,7 @@ use manifest::Document;
 const RETAINED_KINDS: [&str; 4] =
     ["Namespace", "PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition"];
 /// Time to wait for the end of a Job that is replaced.
-const JOB_END: Duration = Duration::from_secs(60);
+const JOB_END: Duration = Duration::from_mins(1);
 /// Interval of looks at a Job that ends.
 const JOB_LOOK: Duration = Duration::from_millis(100);
 

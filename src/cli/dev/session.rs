@@ -226,7 +226,9 @@ impl Session {
             );
             self.report.note(&text);
             for source in &mut self.sources[subject] {
-                files.iter().for_each(|file| source.ignore(file));
+                for file in &files {
+                    source.ignore(file);
+                }
             }
             return;
         }
@@ -362,7 +364,9 @@ impl Session {
             let (versions, used) = (image.versions.clone(), used.clone());
             match blocking(move || versions.lock().prune(&used)).await {
                 Ok(Ok(removed)) => {
-                    removed.iter().for_each(|name| tracing::info!("removed the built image {name}"))
+                    for name in removed {
+                        tracing::info!("removed the built image {name}");
+                    }
                 }
                 Ok(Err(error)) => tracing::warn!("cannot remove built images: {error:#}"),
                 Err(error) => tracing::warn!("cannot remove built images: {error}"),

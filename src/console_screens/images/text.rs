@@ -151,7 +151,6 @@ impl View for ImageText {
 
     fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
-            ScreenMessage::Opened => return vec![self.load()],
             ScreenMessage::Mouse(event) => self.pane.mouse(event),
             ScreenMessage::Data(data) => match data.take() {
                 Some(TextData(Ok(lines))) => {
@@ -165,7 +164,7 @@ impl View for ImageText {
                 None => {}
             },
             ScreenMessage::Command(command) if self.pane.command(command) => {}
-            ScreenMessage::Command(Command::Refresh) => return vec![self.load()],
+            ScreenMessage::Opened | ScreenMessage::Command(Command::Refresh) => return vec![self.load()],
             ScreenMessage::Command(Command::Copy) => return vec![Effect::Copy(self.pane.text())],
             ScreenMessage::Command(Command::Save) => {
                 return vec![Effect::Save { name: "image.txt".to_owned(), text: self.pane.text() + "\n" }];

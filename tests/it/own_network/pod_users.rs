@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use podium::base::optional_file::read_optional;
 use serde_json::{Value, json};
 use tar::EntryType;
 
@@ -57,7 +58,7 @@ fn first_id(cluster: &Cluster, pod: &str) -> u32 {
 fn users_of_processes(first: u32) -> Vec<String> {
     let mut users = Vec::new();
     for process in std::fs::read_dir("/proc").unwrap().flatten() {
-        let read = |name: &str| std::fs::read_to_string(process.path().join(name)).unwrap_or_default();
+        let read = |name: &str| read_optional(process.path().join(name));
         let is_of_container = read("environ").contains("PODIUM_CONTAINER=");
         if is_of_container && read("uid_map").split_whitespace().nth(1) == Some(&first.to_string()) {
             let status = read("status");

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use percent_encoding::percent_decode_str;
+use podium::base::clock::Clock;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
 use serde_json::{Value, json};
@@ -46,7 +47,7 @@ impl TokenServer {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 // A client that goes away is no matter of the test.
-                let _ = stream.and_then(|stream| signer.answer(stream, &seen));
+                let _ = stream.and_then(|stream| signer.answer(&stream, &seen));
             }
         });
         Self { address, certificate: certificate.pem(), scopes }
@@ -74,8 +75,8 @@ struct Signer {
 
 impl Signer {
     /// Answers one request, `GET /token?service=…&scope=repository:NAME:pull,push`.
-    fn answer(&self, stream: TcpStream, seen: &Mutex<Vec<String>>) -> std::io::Result<()> {
-        let mut lines = BufReader::new(&stream).lines();
+    fn answer(&self, stream: &TcpStream, seen: &Mutex<Vec<String>>) -> std::io::Result<()> {
+        let mut lines = BufReader::new(stream).lines();
         let first = lines.next().transpose()?.unwrap_or_default();
         let mut is_user = false;
         for line in lines {
@@ -103,11 +104,12 @@ impl Signer {
         let length = body.len();
         let head =
             format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n");
-        (&stream).write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes())
+        let mut stream = stream;
+        stream.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes())
     }
 
     fn token(&self, access: &Value) -> String {
-        let now = jiff::Timestamp::now().as_second();
+        let now = Clock::machine().now().as_second();
         let header = json!({"typ": "JWT", "alg": "ES256", "x5c": [self.certificate]});
         let claims = json!({"iss": ISSUER, "sub": "somebody", "aud": SERVICE, "iat": now, "nbf": now - 5,
             "exp": now + 300, "jti": format!("{now}"), "access": access});

@@ -186,14 +186,15 @@ fn at_once(
     let held: Vec<OwnedFd> =
         layers.directories().iter().map(|directory| hold(directory)).collect::<Result<_, _>>()?;
     let names: Vec<String> = held.iter().map(|directory| directory.as_raw_fd().to_string()).collect();
-    let mut options = format!("lowerdir={}", names.join(":"));
+    let mut options = vec![format!("lowerdir={}", names.join(":"))];
     if let Some(WritableLayer { upper, work }) = writable {
-        options += &format!(",upperdir={},workdir={}", upper.as_raw_fd(), work.as_raw_fd());
+        options.push(format!("upperdir={}", upper.as_raw_fd()));
+        options.push(format!("workdir={}", work.as_raw_fd()));
     }
     if matches!(marks, Marks::OfUsers) {
-        options += ",userxattr";
+        options.push("userxattr".to_owned());
     }
-    let options = CString::new(options).map_err(io::Error::other)?;
+    let options = CString::new(options.join(",")).map_err(io::Error::other)?;
     rustix::process::chdir("/proc/self/fd")?;
     Ok(rustix::mount::mount("overlay", link(place), "overlay", MountFlags::empty(), options.as_c_str())?)
 }

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};
 
+use base::clock::Clock;
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 
@@ -203,10 +204,10 @@ fn layers_of_failed_pulls_go_after_a_while_img_10() {
     let packed = PackedLayer { name: "orphan", diff_id: &Digest::of(&orphan), digest: None };
     writer.add_layer(packed, orphan.as_slice()).unwrap();
     let hour = Duration::from_hours(1);
-    let later = Timestamp::now() + Duration::from_hours(2);
+    let later = Clock::machine().now() + Duration::from_hours(2);
     assert_eq!(scene.store.remove_unused_layers(later, hour).unwrap(), 0, "the writer lives");
     drop(writer);
-    assert_eq!(scene.store.remove_unused_layers(Timestamp::now(), hour).unwrap(), 0, "it is young");
+    assert_eq!(scene.store.remove_unused_layers(Clock::machine().now(), hour).unwrap(), 0, "it is young");
     assert_eq!(scene.store.remove_unused_layers(later, hour).unwrap(), 1);
     assert_eq!(scene.listed("layers"), of_images);
     assert_eq!(scene.store.remove_unused_layers(later, hour).unwrap(), 0);
