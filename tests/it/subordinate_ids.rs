@@ -16,15 +16,20 @@ const USER: (&str, u32) = ("nobody", 65_534);
 const FIRST: u32 = 1_000_000;
 
 /// An ordinary user's data, and the ids that the machine gives the user.
-struct OrdinaryUser {
-    home: DataDir,
+pub(crate) struct OrdinaryUser {
+    pub(crate) home: DataDir,
     program: PathBuf,
     ids: PathBuf,
 }
 
 impl OrdinaryUser {
+    /// A user with the ids of a system.
+    pub(crate) fn with_subordinate_ids() -> Self {
+        Self::with(&format!("{}:{FIRST}:65536\n", USER.0))
+    }
+
     /// A user with the ranges of ids in `ids`, lines of /etc/subuid.
-    fn with(ids: &str) -> Self {
+    pub(crate) fn with(ids: &str) -> Self {
         let home = DataDir::for_everyone();
         let user = Self { program: home.program(), ids: home.path("ids"), home };
         user.set_ids(ids);
@@ -55,7 +60,7 @@ impl OrdinaryUser {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    fn start(&self) -> Instance {
+    pub(crate) fn start(&self) -> Instance {
         let kubeconfig = self.home.path("kubeconfig");
         let mut command = self.podium(&["serve", "--nodes", "1", "--listen", "127.0.0.1:0"]);
         DataDir::start_command(command.arg("--kubeconfig").arg(&kubeconfig), &kubeconfig)
@@ -114,7 +119,8 @@ fn keeper() -> Value {
         "volumes": [{"name": "data", "emptyDir": {}}, {"name": "shared", "emptyDir": {}}]})
 }
 
-fn annotation(instance: &Instance, name: &str) -> String {
+/// An annotation of the node about its containers: `podium.dev/NAME`.
+pub(crate) fn annotation(instance: &Instance, name: &str) -> String {
     let path = format!("jsonpath={{.items[0].metadata.annotations.podium\\.dev/{name}}}");
     instance.kubectl(&["get", "nodes", "-o", &path])
 }
@@ -127,7 +133,7 @@ fn wait_for_log(instance: &Instance, pod: &str, lines: usize) -> String {
     })
 }
 
-fn lacks_uidmap() -> bool {
+pub(crate) fn lacks_uidmap() -> bool {
     lacks(Need::Uidmap, ["newuidmap", "newgidmap", "setpriv"].into_iter().all(on_path))
 }
 

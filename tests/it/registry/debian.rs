@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{Registry, apply, free_address};
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
+use crate::subordinate_ids::{OrdinaryUser, annotation, lacks_uidmap};
 
 /// Builds the images.
 fn build(home: &DataDir) -> PathBuf {
@@ -78,31 +79,10 @@ fn debians_servers_run_from_a_registry_img_4_img_7_img_8() {
     for name in ["nginx", "python"] {
         push_by_podium(&home, &layout, name, &registry);
     }
-    let pods = [
-        pod(&registry, "redis", "/data", &probe(&["redis-cli", "ping"])),
-        pod(
-            &registry,
-            "postgres",
-            "/database",
-            &probe(&["psql", "-h", "/tmp", "-U", "postgres", "-c", "select 1"]),
-        ),
-        pod(&registry, "nginx", "/srv", &json!({"httpGet": {"port": 80}, "periodSeconds": 1})),
-        pod(&registry, "python", "/srv", &Value::Null),
-    ];
+    let servers = servers(&registry);
     let instance = home.start(&["--nodes", "1"]);
-    apply(&home, &instance, &pods);
-    for name in ["redis", "postgres", "nginx", "python"] {
-        wait_until_ready(&instance, name);
-    }
-    for (pod, file, owner) in [
-        ("redis", "/data", "redis:redis"),
-        ("redis", "/proc/1", "redis:redis"),
-        ("postgres", "/database/PG_VERSION", "postgres:postgres"),
-        ("nginx", "/proc/1", "root:root"),
-    ] {
-        assert_eq!(exec(&instance, pod, &["stat", "-c", "%U:%G", file]), owner, "{file} of {pod}");
-    }
-    assert_eq!(instance.kubectl(&["logs", "python"]), "python as 1000 1000\n");
+    apply(&home, &instance, &servers);
+    check_servers(&instance);
     exec(&instance, "redis", &["redis-cli", "set", "written", "before"]);
     exec(&instance, "postgres", &["psql", "-h", "/tmp", "-U", "postgres", "-c", "create table written ()"]);
 
@@ -120,8 +100,59 @@ fn debians_servers_run_from_a_registry_img_4_img_7_img_8() {
         let directory = std::fs::read_dir(home.data_dir().join("nodes/node-1/pods"));
         directory.unwrap().count()
     };
-    assert_eq!(files_of_pods(), pods.len());
+    assert_eq!(files_of_pods(), servers.len());
     instance.kubectl(&["delete", "pod", "--all", "--wait"]);
     wait_for("the removal of what the pods wrote", || (files_of_pods() == 0).then_some(()));
     instance.stop();
+
+    run_by_ordinary_users(&registry, &servers);
+}
+
+/// With subordinate ids an ordinary user's servers run as root's do; with a single id those do that need no other.
+fn run_by_ordinary_users(registry: &Registry, servers: &[Value]) {
+    if lacks_uidmap() {
+        return;
+    }
+    let user = OrdinaryUser::with_subordinate_ids();
+    let instance = user.start();
+    if lacks(Need::UserNamespaces, annotation(&instance, "users") == "all") {
+        return instance.stop();
+    }
+    apply(&user.home, &instance, servers);
+    check_servers(&instance);
+    instance.stop();
+
+    let user = OrdinaryUser::with("");
+    let instance = user.start();
+    assert_eq!(annotation(&instance, "users"), "one");
+    apply(&user.home, &instance, &[pod(registry, "python", "/srv", &Value::Null)]);
+    wait_until_ready(&instance, "python");
+    assert_eq!(instance.kubectl(&["logs", "python"]), "python as 1000 1000\n");
+    instance.stop();
+}
+
+fn servers(registry: &Registry) -> [Value; 4] {
+    let postgres = probe(&["psql", "-h", "/tmp", "-U", "postgres", "-c", "select 1"]);
+    [
+        pod(registry, "redis", "/data", &probe(&["redis-cli", "ping"])),
+        pod(registry, "postgres", "/database", &postgres),
+        pod(registry, "nginx", "/srv", &json!({"httpGet": {"port": 80}, "periodSeconds": 1})),
+        pod(registry, "python", "/srv", &Value::Null),
+    ]
+}
+
+/// Checks that all servers become ready as the users that their images mean.
+fn check_servers(instance: &Instance) {
+    for name in ["redis", "postgres", "nginx", "python"] {
+        wait_until_ready(instance, name);
+    }
+    for (pod, file, owner) in [
+        ("redis", "/data", "redis:redis"),
+        ("redis", "/proc/1", "redis:redis"),
+        ("postgres", "/database/PG_VERSION", "postgres:postgres"),
+        ("nginx", "/proc/1", "root:root"),
+    ] {
+        assert_eq!(exec(instance, pod, &["stat", "-c", "%U:%G", file]), owner, "{file} of {pod}");
+    }
+    assert_eq!(instance.kubectl(&["logs", "python"]), "python as 1000 1000\n");
 }
