@@ -32,6 +32,7 @@ impl Host {
             let directory = Path::new(DIRECTORY);
             shows.extend(names.into_iter().map(|name| BindMount {
                 read_only: true,
+                of_system: true,
                 ..BindMount::new(own.clone(), directory.join(name))
             }));
             return Some(directory.to_path_buf());

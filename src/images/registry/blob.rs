@@ -41,7 +41,7 @@ impl ByteCount {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Begins to count anew.
+    /// Starts the count again.
     pub fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }

@@ -44,7 +44,7 @@ async fn a_volumes_image_is_pulled_once_for_all_containers_img_11() {
     let shown = status[0].volume_mounts.as_ref().unwrap()[0].volume_status.clone().unwrap();
     assert_eq!(shown.image.unwrap().image_ref, "sha256:abc");
 
-    // A container that restarts shows the files that the pod has had: the registry is not asked again.
+    // A container that restarts shows the files that the pod has had: the registry is not queried again.
     scene.exit(&key, "a", 1).await;
     scene.until(&key, "restarted", |s| show(s).contains("a=ready/1")).await;
     assert_eq!(started.load(Ordering::SeqCst), 1);

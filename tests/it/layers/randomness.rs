@@ -59,7 +59,8 @@ fn simulated_code_starts_no_threads_fault_3() {
         "apiserver/profile.rs",                  // no client requests it over HTTP
         "base/task.rs",                          // starts what the others give it
         "controllers/volume/provisioner/mod.rs", // no simulation has a directory of volumes
-        "kubelet/eviction/disk.rs",              // hollow nodes have no disk
+        "kubelet/access/images.rs",              // hollow nodes have no images
+        "kubelet/eviction/disk.rs",              // nor a disk
         "kubelet/logs/mod.rs",                   // nor logs
         "kubelet/logs/termination_message.rs",   // nor logs
         "kubelet/sync_pod/start.rs",             // nor mounts

@@ -222,11 +222,11 @@ fn registries_with_tls_tokens_and_mirrors_serve_pods_img_4_img_6_img_7() {
     let guarded = Registry::with_settings(&home, "guarded", &free_address(), &json!({}), &auth);
     let mirror = Registry::with_settings(&home, "mirror", &free_address(), &json!({}), &Value::Null);
     let config = home.path("config.yaml");
-    let nobody = free_address();
+    let dead_mirror = free_address();
     let settings = json!({"registry": {"hosts": {
         (&secured.address): {"ca": authority},
         (&untrusted.address): {"ca": other_authority},
-        "docker.io": {"mirrors": [format!("http://{nobody}"), format!("http://{}", mirror.address)]},
+        "docker.io": {"mirrors": [format!("http://{dead_mirror}"), format!("http://{}", mirror.address)]},
     }}});
     std::fs::write(&config, settings.to_string()).unwrap();
     let with_config = ["--config", config.to_str().unwrap()];

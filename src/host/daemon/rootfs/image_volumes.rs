@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::daemon::os;
 
-    /// IMG-11: the files of all layers are shown, by the kernel's overlay, which nobody can write, or as a copy where
+    /// IMG-11: the files of all layers are shown, by the kernel's overlay, which takes no writes, or as a copy where
     /// there are too many layers for it.
     #[test]
     fn an_image_volume_shows_the_files_of_all_layers_img_11() {
