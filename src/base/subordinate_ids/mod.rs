@@ -3,7 +3,7 @@
 //!
 //! [`start_over`] moves this process into a user namespace whose root is the user and whose other ids are the
 //! subordinate ones. Everything that the process does and starts from then on happens in that namespace, as root there.
-//! [`real_user`] tells the user.
+//! [`real_user()`] tells the user.
 
 mod namespace;
 mod ranges;

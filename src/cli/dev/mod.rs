@@ -9,7 +9,7 @@
 //! | [`target`], [`build`], [`versions`] | an image to build, one build, the built versions |
 //! | [`manifests`], [`deployment`] | manifests with the built images, and their objects in the cluster |
 //! | [`report`], [`logs`] | messages, and the logs of pods |
-//! | [`session`] | one run of all of these |
+//! | [`mod@session`] | one run of all of these |
 
 mod build;
 mod deployment;
