@@ -4,7 +4,7 @@
 //! and a network namespace belongs to a thread.
 #![expect(unsafe_code, reason = "unshare has no safe wrapper")]
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -12,6 +12,7 @@ use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use crate::FabricError;
+use base::subordinate_ids::{RealUser, appear_as};
 
 /// Descriptors of the namespaces of a fabric: it exists for as long as any process holds them.
 #[derive(Debug)]
@@ -39,11 +40,7 @@ impl Namespaces {
 
 /// Enters a new user namespace in which this process keeps its user id, but may create the other namespaces.
 pub fn enter_user_namespace() -> io::Result<()> {
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    unshare(UnshareFlags::NEWUSER)?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+    appear_as(RealUser::of_process())
 }
 
 fn is_same(one: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {

@@ -24,6 +24,7 @@ use super::signals;
 use super::user::User;
 use super::user_namespace::PodUsers;
 use crate::Program;
+use base::subordinate_ids::{RealUser, appear_as};
 
 /// The source of the child's view of the files.
 pub(super) enum Files {
@@ -169,7 +170,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     }
     // This comes late because this process loses its rights over the pod's namespaces by it.
     if let Some(user) = seems {
-        rootfs::appear_as(&user).map_err(at("user namespace"))?;
+        appear_as(RealUser { uid: user.uid, gid: user.gid }).map_err(at("user namespace"))?;
         // Entering a user namespace restores all capabilities in it.
         capabilities::bound(keep).map_err(at("capabilities"))?;
         die_with_host(plan.host);

@@ -14,7 +14,6 @@ use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, unmount,
 };
-use rustix::thread::UnshareFlags;
 
 use super::dev::build_dev;
 use super::devices::DeviceMounts;
@@ -23,9 +22,7 @@ use super::layers;
 use super::mapped::{Access, attach, mapped};
 use super::mount::{cover_with_memory, hold, link, lock_all_read_only, lock_read_only, show_entries};
 use super::view::{BindMount, ImageRoot, View};
-use crate::daemon::os;
 use crate::daemon::program::os_text;
-use crate::daemon::user::User;
 use base::root_dir::RootDir;
 
 /// Applies the view to this process, for good; it already has its own mount namespace.
@@ -136,13 +133,4 @@ fn working_dir(view: &View, root: &RootDir, is_builtin: bool, own: &mut Vec<Owne
         return put(view, root, &BindMount::new(source, path.clone()), own);
     }
     root.directory(path).map(drop)
-}
-
-/// Makes this process appear as this user to itself: for the machine its user does not change.
-pub(in crate::daemon) fn appear_as(user: &User) -> io::Result<()> {
-    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    os::unshare(UnshareFlags::NEWUSER)?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{} {uid} 1", user.uid))?;
-    fs::write("/proc/self/gid_map", format!("{} {gid} 1", user.gid))
 }

@@ -33,7 +33,6 @@ use rustix::thread::UnshareFlags;
 use super::os;
 use super::program::os_text;
 use base::subordinate_ids::is_machine_root;
-pub(super) use image::appear_as;
 pub(super) use mapped_probe::works as user_namespaces_work;
 pub(super) use masked::MaskedDirectory;
 use mount::{
