@@ -48,13 +48,13 @@ fn images_of(launch: &Launch) -> impl Iterator<Item = &str> {
     std::iter::once(launch.image_id.as_str()).chain(volumes.map(|image| image.image_id.as_str()))
 }
 
-/// Returns the pods of one node with containers of each image: `NAMESPACE/NAME` by image id.
+/// Returns the pods of one node with containers that use each image: `NAMESPACE/NAME` by image id.
 pub fn pods_by_image(node: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let mut pods: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for pod in journal::read(node).into_values() {
         let name = format!("{}/{}", pod.spec.namespace, pod.spec.name);
-        for container in &pod.containers {
-            pods.entry(container.launch.image_id.clone()).or_default().insert(name.clone());
+        for image in pod.containers.iter().flat_map(|container| images_of(&container.launch)) {
+            pods.entry(image.to_owned()).or_default().insert(name.clone());
         }
     }
     pods
