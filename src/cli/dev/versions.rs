@@ -23,9 +23,8 @@ use sha2::{Digest, Sha256};
 use super::program_files;
 use super::state_files::{directory, file_name, lock, replace};
 use base::hex::hex;
-use host::containers_of_image;
 use images::store::{Input, LoadOptions, Provenance};
-use images::{ImageEntry, ImageReference, ImageStore};
+use images::{ImageEntry, ImageReference, ImageStore, remove_unused};
 
 /// The number of versions that stay although nothing uses them: the current and the previous one.
 const RETAINED: usize = 2;
@@ -172,15 +171,12 @@ impl ImageVersions {
         }
         let mut names = Vec::new();
         let store = ImageStore::of(&self.data_dir);
-        let users = |image: &images::StoredImage| {
-            let users = containers_of_image(&self.data_dir.join("nodes"), &image.id);
-            (!users.is_empty()).then(|| users.join(", "))
-        };
+        let nodes = self.data_dir.join("nodes");
         let mut gone = Vec::new();
         for version in removed {
             let name = self.reference(&version);
             if version.entry.is_none() {
-                match store.remove(&name, users) {
+                match remove_unused(&store, &nodes, &name) {
                     Ok(_) | Err(images::store::RemoveError::Unknown(_)) => {}
                     // A container that is ending uses it: the next build tries again.
                     Err(_) => continue,
