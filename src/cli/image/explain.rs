@@ -3,7 +3,6 @@
 use anyhow::{Result, anyhow};
 
 use super::CatalogueArgs;
-use crate::cli::flags::InstanceArgs;
 use crate::cli::output::print_line;
 use crate::cli::runtime::runtime;
 use images::{explain_registry, explain_sources};
@@ -12,19 +11,13 @@ use images::{explain_registry, explain_sources};
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct ExplainRequest {
     #[command(flatten)]
-    catalogue: CatalogueArgs,
+    pub(super) catalogue: CatalogueArgs,
     /// Do not ask the registry
     #[arg(long)]
     offline: bool,
     /// Name of the image, as a pod has it
     #[arg(value_name = "NAME")]
     name: String,
-}
-
-impl ExplainRequest {
-    pub(super) fn instance(&self) -> &InstanceArgs {
-        &self.catalogue.instance
-    }
 }
 
 pub(super) fn run(request: &ExplainRequest) -> Result<()> {

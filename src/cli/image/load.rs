@@ -14,19 +14,13 @@ use images::store::{Input, LoadOptions};
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct LoadRequest {
     #[command(flatten)]
-    instance: InstanceArgs,
+    pub(super) instance: InstanceArgs,
     /// Name for the image, instead of the archive's own
     #[arg(short, long, value_name = "NAME:TAG")]
     tag: Option<String>,
     /// Path to the archive, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-}
-
-impl LoadRequest {
-    pub(super) fn instance(&self) -> &InstanceArgs {
-        &self.instance
-    }
 }
 
 pub(super) fn run(request: LoadRequest) -> Result<()> {

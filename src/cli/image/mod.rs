@@ -87,12 +87,12 @@ impl CatalogueArgs {
 impl ImageCommand {
     fn instance(&self) -> &InstanceArgs {
         match self {
-            Self::Explain(request) => request.instance(),
+            Self::Explain(request) => &request.catalogue.instance,
             Self::List { catalogue } => &catalogue.instance,
-            Self::Pull(request) => request.instance(),
-            Self::Push(request) => request.instance(),
+            Self::Pull(request) => &request.catalogue.instance,
+            Self::Push(request) => &request.catalogue.instance,
             Self::Prune { instance, .. } | Self::Rm { instance, .. } => instance,
-            Self::Load(request) => request.instance(),
+            Self::Load(request) => &request.instance,
         }
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::CatalogueArgs;
-use crate::cli::flags::InstanceArgs;
 use crate::cli::output::print_line;
 use crate::cli::runtime::runtime;
 use base::decimal_size::decimal_size;
@@ -19,16 +18,10 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct PullRequest {
     #[command(flatten)]
-    catalogue: CatalogueArgs,
+    pub(super) catalogue: CatalogueArgs,
     /// Name of the image (repeatable); credentials come from Docker's configuration
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-}
-
-impl PullRequest {
-    pub(super) fn instance(&self) -> &InstanceArgs {
-        &self.catalogue.instance
-    }
 }
 
 pub(super) fn run(request: &PullRequest) -> Result<()> {

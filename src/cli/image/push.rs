@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 
 use super::CatalogueArgs;
-use crate::cli::flags::InstanceArgs;
 use crate::cli::output::print_line;
 use crate::cli::runtime::runtime;
 use images::registry::ByteCount;
@@ -16,7 +15,7 @@ use images::{ImageReference, push};
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct PushRequest {
     #[command(flatten)]
-    catalogue: CatalogueArgs,
+    pub(super) catalogue: CatalogueArgs,
     /// Name of the image in the archive, if it contains several
     #[arg(long, value_name = "NAME:TAG")]
     image: Option<String>,
@@ -26,12 +25,6 @@ pub(in crate::cli) struct PushRequest {
     /// Name in the registry; credentials come from Docker's configuration
     #[arg(value_name = "NAME")]
     name: String,
-}
-
-impl PushRequest {
-    pub(super) fn instance(&self) -> &InstanceArgs {
-        &self.catalogue.instance
-    }
 }
 
 pub(super) fn run(request: PushRequest) -> Result<()> {
