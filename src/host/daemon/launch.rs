@@ -102,7 +102,7 @@ fn machine_files_without_users(image: &str) -> RuntimeError {
     ))
 }
 
-/// What gives containers namespaces.
+/// The settings that give containers namespaces.
 const ALLOW_NAMESPACES: &str = "run podium as root, or allow user namespaces (sysctl user.max_user_namespaces, \
      kernel.apparmor_restrict_unprivileged_userns=0) and keep \"namespaces\" on in the config file";
 

@@ -95,7 +95,7 @@ pub enum PullError {
     Aborted {
         /// The image's full name.
         name: String,
-        /// What happened to the task.
+        /// The reason: the task was cancelled, or has panicked.
         reason: String,
     },
 }
@@ -107,7 +107,7 @@ impl PullError {
     }
 }
 
-/// What a user can do about an error of the store.
+/// Returns the advice to a user about an error of the store.
 fn advice_for(error: &LoadError) -> &'static str {
     match error {
         LoadError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {

@@ -111,7 +111,7 @@ impl Signer {
     fn token(&self, access: &Value) -> String {
         let now = Clock::machine().now().as_second();
         let header = json!({"typ": "JWT", "alg": "ES256", "x5c": [self.certificate]});
-        let claims = json!({"iss": ISSUER, "sub": "somebody", "aud": SERVICE, "iat": now, "nbf": now - 5,
+        let claims = json!({"iss": ISSUER, "sub": "user", "aud": SERVICE, "iat": now, "nbf": now - 5,
             "exp": now + 300, "jti": format!("{now}"), "access": access});
         let encode = |part: &Value| URL_SAFE_NO_PAD.encode(part.to_string());
         let signed = format!("{}.{}", encode(&header), encode(&claims));
