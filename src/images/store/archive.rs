@@ -147,7 +147,7 @@ fn plain(name: &str, base: &str) -> String {
 }
 
 /// Copies a stream, decompressed, to a file without a name.
-fn write_down(stream: Box<dyn Read>, spool: &Path, limits: &Limits) -> Result<File, LoadError> {
+fn write_down(stream: Box<dyn Read + Send>, spool: &Path, limits: &Limits) -> Result<File, LoadError> {
     let at = LoadError::io("the archive".into());
     let mut stream = compression::plain(BufReader::new(stream)).map_err(at)?;
     let path = spool.join("archive");

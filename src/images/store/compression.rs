@@ -29,7 +29,7 @@ impl Compression {
 }
 
 /// Returns the stream's decompressed content.
-pub(super) fn plain<'a>(mut stream: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+pub(super) fn plain<'a>(mut stream: impl BufRead + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
     Ok(match Compression::of(stream.fill_buf()?) {
         Compression::None => Box::new(stream),
         Compression::Gzip => Box::new(MultiGzDecoder::new(stream)),

@@ -35,13 +35,16 @@ mod configuration;
 mod digest;
 mod formats;
 mod layer;
+mod layer_tree;
 mod load;
 mod options;
 mod owners;
 mod platform;
 mod provenance;
+mod read_ahead;
 mod record;
 mod remove;
+mod tar_entry;
 #[cfg(test)]
 mod tests;
 mod work;

@@ -12,7 +12,7 @@ pub enum Input {
     /// A file, a pipe, or another opened descriptor.
     File(File),
     /// Standard input.
-    Stream(Box<dyn Read>),
+    Stream(Box<dyn Read + Send>),
 }
 
 /// Limits on an image: they stop hostile archives.

@@ -3,12 +3,10 @@
 //! A layer is present as a whole or not at all, and is there for others as soon as it is added. Until its image is
 //! added, the writer keeps it from removal.
 
-use std::cell::RefCell;
 use std::fs;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
-use std::rc::Rc;
 
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest as _, Sha256};
@@ -17,8 +15,10 @@ use super::budget::Budget;
 use super::compression;
 use super::configuration::ImageDescription;
 use super::digest::{ChainId, Digest};
-use super::layer::{LayerUnpacker, WhiteoutForm};
+use super::layer::LayerUnpacker;
+use super::layer_tree::{LayerTree, WhiteoutForm};
 use super::options::{Limits, LoadError};
+use super::read_ahead::read_ahead;
 use super::record::{LAYER_ROOT, LayerRecord, StoredImage, sync_directory};
 use super::work::{WorkDir, remove_tree};
 use super::{ImageStore, Names};
@@ -115,7 +115,11 @@ impl ImageWriter<'_> {
 
     /// Adds the next layer, the lowest one first, from its stream as the registry or archive has it. On an error
     /// nothing of the layer remains, and it may be added again.
-    pub fn add_layer(&mut self, packed: PackedLayer<'_>, stream: impl Read) -> Result<AddedLayer, LoadError> {
+    pub fn add_layer(
+        &mut self,
+        packed: PackedLayer<'_>,
+        stream: impl Read + Send,
+    ) -> Result<AddedLayer, LoadError> {
         let layer = ChainId::over(self.layers.last(), packed.diff_id);
         self.check_count()?;
         let making = self.work.path().join("layer");
@@ -176,7 +180,7 @@ impl ImageWriter<'_> {
     fn unpack(
         &mut self,
         packed: PackedLayer<'_>,
-        stream: impl Read,
+        stream: impl Read + Send,
         making: &Path,
     ) -> Result<(LayerRecord, Vec<String>), LoadError> {
         let at = || LoadError::io(making.display().to_string());
@@ -186,8 +190,8 @@ impl ImageWriter<'_> {
         let below = self.layers.iter().skip(self.covered_layers).rev();
         let below = below.map(|layer| self.store.layer_directory(layer).join(LAYER_ROOT));
         let layers = Layers::new(std::iter::once(root.clone()).chain(below).collect());
-        let mut unpacker =
-            LayerUnpacker::new(&layers, &mut self.budget, self.whiteouts, packed.name).map_err(at())?;
+        let tree = LayerTree::new(&layers, &mut self.budget, self.whiteouts).map_err(at())?;
+        let mut unpacker = LayerUnpacker::new(tree, packed.name);
         unpack_stream(packed, stream, &mut unpacker)?;
         let unpacked = unpacker.finish().map_err(at())?;
         let mut notes = unpacked.notes;
@@ -277,48 +281,51 @@ fn make_root(root: &Path) -> io::Result<()> {
 
 fn unpack_stream(
     packed: PackedLayer<'_>,
-    stream: impl Read,
+    stream: impl Read + Send,
     unpacker: &mut LayerUnpacker<'_>,
 ) -> Result<(), LoadError> {
-    let (stream, packed_sum) = HashingReader::new(stream);
+    let at = || LoadError::io(packed.name.to_owned());
+    let mut packed_sum = packed.digest.map(|_| Sha256::new());
+    let mut plain_sum = Some(Sha256::new());
+    let stream = HashingReader { inner: stream, sum: &mut packed_sum };
     let stream = BufReader::with_capacity(1 << 17, stream);
-    let plain = compression::plain(stream).map_err(LoadError::io(packed.name.to_owned()))?;
-    let (mut plain, plain_sum) = HashingReader::new(plain);
-    unpacker.unpack(&mut plain)?;
-    // The digest covers the rest of the stream too: padding, and any data after the archive's end.
-    unpacker.skip_rest(&mut plain)?;
-    drop(plain);
-    let check = |sum: Rc<RefCell<Sha256>>, expected: &Digest| {
-        let found = Digest::finish(sum.borrow().clone());
-        if found == *expected {
-            Ok(())
-        } else {
-            Err(LoadError::digest(packed.name, expected.as_str(), found.as_str()))
-        }
-    };
-    if let Some(digest) = packed.digest {
-        check(packed_sum, digest)?;
-    }
-    check(plain_sum, packed.diff_id)
+    let plain = compression::plain(stream).map_err(at())?;
+    let unpacked = read_ahead(plain, |plain| {
+        let mut plain = HashingReader { inner: plain, sum: &mut plain_sum };
+        unpacker.unpack(&mut plain)?;
+        // The digest covers the rest of the stream too: padding, and any data after the archive's end.
+        unpacker.skip_rest(&mut plain)
+    });
+    unpacked.map_err(at())??;
+    check_digest(packed, packed_sum, packed.digest)?;
+    check_digest(packed, plain_sum, Some(packed.diff_id))
 }
 
-/// A reader that computes the digest of the bytes read.
-struct HashingReader<R> {
+fn check_digest(
+    packed: PackedLayer<'_>,
+    sum: Option<Sha256>,
+    expected: Option<&Digest>,
+) -> Result<(), LoadError> {
+    let (Some(sum), Some(expected)) = (sum, expected) else { return Ok(()) };
+    let found = Digest::finish(sum);
+    if found == *expected {
+        return Ok(());
+    }
+    Err(LoadError::digest(packed.name, expected.as_str(), found.as_str()))
+}
+
+/// A reader that computes the digest of the bytes read, if one is expected.
+struct HashingReader<'a, R> {
     inner: R,
-    sum: Rc<RefCell<Sha256>>,
+    sum: &'a mut Option<Sha256>,
 }
 
-impl<R> HashingReader<R> {
-    fn new(inner: R) -> (Self, Rc<RefCell<Sha256>>) {
-        let sum = Rc::new(RefCell::new(Sha256::new()));
-        (Self { inner, sum: sum.clone() }, sum)
-    }
-}
-
-impl<R: Read> Read for HashingReader<R> {
+impl<R: Read> Read for HashingReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        self.sum.borrow_mut().update(&buffer[..count]);
+        if let Some(sum) = self.sum {
+            sum.update(&buffer[..count]);
+        }
         Ok(count)
     }
 }

@@ -4,7 +4,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use super::*;
-use crate::store::layer::WhiteoutForm;
+use crate::store::layer_tree::WhiteoutForm;
 
 /// A case's name, its layers' entries, and the tree.
 type Case<'a> = (&'a str, Vec<Vec<(&'a str, TestEntry<'a>)>>, &'a [&'a str]);
