@@ -82,12 +82,17 @@ pub(super) enum Preparer {
     Itself,
     /// A process outside of the PID namespace, which creates that process afterwards.
     Helper,
+    /// The same, but the process is below a subreaper: until the last steps it does not become the container's user, who
+    /// could then kill the subreaper.
+    HelperOfSubreaper,
 }
 
 /// A program that is ready to be executed.
 pub(super) struct PreparedProgram {
     executable: Executable,
     arguments: ExecArguments,
+    /// The process has not yet become the container's user.
+    becomes_user: bool,
 }
 
 enum Executable {
@@ -108,6 +113,12 @@ pub(super) fn run(plan: &Plan<'_>) -> ! {
 
 /// Takes the last steps in the new process of a helper, and becomes the program.
 pub(super) fn run_prepared(plan: &Plan<'_>, program: &PreparedProgram) -> ! {
+    if program.becomes_user
+        && let Some(user) = &plan.user
+        && let Err(error) = become_user(plan, user)
+    {
+        fail(plan, &format!("user: {}", os_text(&error)));
+    }
     // The process dies with its parent. If that has died already, pid 1 of the namespace has, too, and all others with it.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     let of_session = rustix::process::setsid().map(drop).and_then(|()| match &plan.stdio {
@@ -197,12 +208,9 @@ pub(super) fn prepare(plan: &Plan<'_>, preparer: Preparer) -> Result<PreparedPro
         if plan.users.is_none() {
             give_streams(&plan.stdio, user.uid);
         }
-        let retained = os::RetainedRights {
-            low_ports: !plan.own_network,
-            // An unprivileged program that may gain rights is filtered by a process that has some.
-            filter: plan.filter.is_some() && !plan.security.no_new_privileges,
-        };
-        os::become_user(user.uid, user.gid, &user.groups, retained).map_err(at("user"))?;
+        if preparer != Preparer::HelperOfSubreaper {
+            become_user(plan, user).map_err(at("user"))?;
+        }
         // Changing the user cleared the parent-death signal.
         die_with_host(plan.host);
     }
@@ -237,7 +245,18 @@ pub(super) fn prepare(plan: &Plan<'_>, preparer: Preparer) -> Result<PreparedPro
     }
     let search_path = plan.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
     let found = program::find(name, search_path.unwrap_or_default(), plan.programs)?;
-    arguments(plan, &found, &working_dir)
+    let (executable, arguments) = arguments(plan, &found, &working_dir)?;
+    let becomes_user = preparer == Preparer::HelperOfSubreaper;
+    Ok(PreparedProgram { executable, arguments, becomes_user })
+}
+
+fn become_user(plan: &Plan<'_>, user: &User) -> std::io::Result<()> {
+    let retained = os::RetainedRights {
+        low_ports: !plan.own_network,
+        // An unprivileged program that may gain rights is filtered by a process that has some.
+        filter: plan.filter.is_some() && !plan.security.no_new_privileges,
+    };
+    os::become_user(user.uid, user.gid, &user.groups, retained)
 }
 
 /// Enters the pod's user namespace, with a mount namespace that it owns: no process of the pod can take away or uncover
@@ -306,7 +325,7 @@ fn arguments(
     plan: &Plan<'_>,
     found: &ResolvedProgram,
     working_dir: &Path,
-) -> Result<PreparedProgram, String> {
+) -> Result<(Executable, ExecArguments), String> {
     let text = |text: &str| CString::new(text).map_err(|_| "an argument contains a NUL byte".to_owned());
     let pairs =
         plan.env.iter().filter(|(name, _)| name != "PWD").map(|(name, value)| format!("{name}={value}"));
@@ -325,7 +344,7 @@ fn arguments(
         ),
     };
     let argv = words.iter().map(|word| text(word)).collect::<Result<Vec<_>, _>>()?;
-    Ok(PreparedProgram { executable, arguments: ExecArguments::new(argv, env) })
+    Ok((executable, ExecArguments::new(argv, env)))
 }
 
 /// Returns only on failure, with the reason.

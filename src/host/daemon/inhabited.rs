@@ -98,7 +98,10 @@ impl Host {
         match line {
             None => Ok(SpawnedProcess { pid, ended, keeper: None }),
             Some(line) => {
-                self.follow_subreaper(pid, ended, line, PidNamespace::OfPod).map_err(os_error("fork"))
+                let process = self.follow_subreaper(pid, ended, line, PidNamespace::OfPod);
+                // A subreaper that is gone needs no order.
+                let _ = rustix::io::write(&orders, &READY);
+                process.map_err(os_error("fork"))
             }
         }
     }
@@ -121,10 +124,13 @@ fn run_helper(plan: &Plan<'_>, namespace: &OwnedFd, subreaper: &OwnedFd, pipes: 
     match os::fork_sibling() {
         Ok(os::ForkResult::Child) => {
             let HelperPipes { answers, orders, line } = pipes;
-            drop((answers, orders));
+            drop(answers);
             match line {
-                None => child::run_prepared(plan, &program),
-                Some(line) => become_subreaper(plan, &program, subreaper, line),
+                None => {
+                    drop(orders);
+                    child::run_prepared(plan, &program)
+                }
+                Some(line) => become_subreaper(plan, &program, subreaper, line, orders),
             }
         }
         Ok(os::ForkResult::Parent(pid)) => {
@@ -146,15 +152,20 @@ fn prepare(
     // Only children enter the namespace.
     rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))
         .map_err(|error| at("PID namespace")(error.into()))?;
-    let program = child::prepare(plan, Preparer::Helper)?;
+    let preparer = if pipes.line.is_some() { Preparer::HelperOfSubreaper } else { Preparer::Helper };
+    let program = child::prepare(plan, preparer)?;
     let keep = [&plan.report, plan.own_program, subreaper, &pipes.answers, &pipes.orders];
     let keep = keep.into_iter().chain(&pipes.line).map(AsRawFd::as_raw_fd);
     os::close_all_but(&mut keep.chain([0, 1, 2]).collect::<Vec<_>>());
     let of_container = capabilities::of(plan.security).map_err(at("capabilities"))?;
     // A program that may gain rights is filtered by a process that has some.
     let filters = plan.filter.is_some() && !plan.security.no_new_privileges;
-    let more = if filters { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() };
-    capabilities::limit(of_container | more).map_err(at("capabilities"))?;
+    let filter = if filters { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() };
+    let user = match preparer {
+        Preparer::HelperOfSubreaper if plan.user.is_some() => CapabilitySet::SETUID | CapabilitySet::SETGID,
+        _ => CapabilitySet::empty(),
+    };
+    capabilities::limit(of_container | filter | user).map_err(at("capabilities"))?;
     // Containers without SYS_PTRACE have no access to the new process before its exec.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| at("dumpable")(error.into()))?;
@@ -162,14 +173,20 @@ fn prepare(
 }
 
 /// Becomes a subreaper with the plan's process below it.
-fn become_subreaper(plan: &Plan<'_>, program: &PreparedProgram, subreaper: &OwnedFd, line: OwnedFd) -> ! {
+fn become_subreaper(
+    plan: &Plan<'_>,
+    program: &PreparedProgram,
+    subreaper: &OwnedFd,
+    line: OwnedFd,
+    orders: OwnedFd,
+) -> ! {
     let _ = rustix::process::setsid();
     if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_err() {
         os::exit_now(1);
     }
     let main = match os::fork() {
         Ok(os::ForkResult::Child) => {
-            drop(line);
+            drop((line, orders));
             child::run_prepared(plan, program)
         }
         Ok(os::ForkResult::Parent(pid)) => pid,
@@ -177,8 +194,10 @@ fn become_subreaper(plan: &Plan<'_>, program: &PreparedProgram, subreaper: &Owne
     };
     // The process that this one becomes has the line as its only descriptor.
     let arguments = os::ExecArguments::new(vec![c"pause".to_owned(), letters(main)], Vec::new());
+    // The host looks for the child now, which may have ended already: only then it may be reaped.
     let ready = rustix::stdio::dup2_stdin(&line).is_ok()
         && rustix::io::write(&line, &main.as_raw_nonzero().get().to_ne_bytes()).is_ok()
+        && rustix::io::read(&orders, &mut [0]).is_ok()
         && capabilities::drop_all().is_ok();
     if ready {
         os::close_on_exec_from(1);

@@ -47,6 +47,8 @@ impl Subreaper {
         tokio::task::spawn_local(async move {
             let pid = keeper.pid.as_raw_nonzero().get();
             while !keeper.has_exited() {
+                // Root of the container may have stopped it, and then it reaps nothing.
+                os::signal(keeper.pid, libc::SIGCONT);
                 for pid in process_tree::below(&[pid]).into_iter().filter_map(Pid::from_raw) {
                     os::signal(pid, libc::SIGKILL);
                 }

@@ -11,9 +11,9 @@ use crate::images::{Layer, saved};
 use crate::instance::{DataDir, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
 
-/// More than the file that fills the disk leaves free, and less than the disk has.
-const LAYER_BYTES: usize = 12 << 20;
-const FILLER_BYTES: u64 = 14 << 20;
+/// More than the file that fills the disk leaves free. A pull needs space for a layer's download and for its files.
+const LAYER_BYTES: usize = 3 << 20;
+const LEFT_BYTES: u64 = 3 << 20;
 
 /// Content that no compression makes smaller.
 fn noise(length: usize) -> Vec<u8> {
@@ -64,7 +64,9 @@ fn a_pull_on_a_full_disk_fails_with_the_cause_and_succeeds_later_img_8() {
     instance.kubectl(&["wait", "--for=condition=Ready", "pod/before", "--timeout=60s"]);
     let layers = listed(store.join("layers"));
     let filler = store.join("filler");
-    std::fs::write(&filler, noise(usize::try_from(FILLER_BYTES).unwrap())).unwrap();
+    let space = rustix::fs::statvfs(&store).unwrap();
+    let length = space.f_bavail * space.f_frsize - LEFT_BYTES;
+    std::fs::write(&filler, vec![1; usize::try_from(length).unwrap()]).unwrap();
 
     apply(&home, &instance, &[pod("waits", &large, "IfNotPresent", false)]);
     let message = super::wait_for_failure(&instance, "waits");
@@ -85,6 +87,9 @@ fn a_pull_on_a_full_disk_fails_with_the_cause_and_succeeds_later_img_8() {
     instance.kubectl(&["wait", "--for=condition=Ready", "pod/same", "--timeout=60s"]);
 
     std::fs::remove_file(filler).unwrap();
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/waits", "--timeout=120s"]);
+    wait_for("the pull to succeed", || {
+        let phase = instance.kubectl(&["get", "pod", "waits", "-o", "jsonpath={.status.phase}"]);
+        (phase == "Running").then_some(())
+    });
     instance.stop();
 }

@@ -118,12 +118,23 @@ async fn containers_among_shared_processes_end_as_their_programs_do() {
     let shared = SandboxSpec { share_process_namespace: true, ..sandbox("pod-2") };
     node.runtime.run_sandbox(shared).await.unwrap();
     let of = |name: &str, script: &str| ContainerSpec { pod_uid: "pod-2".to_owned(), ..shell(name, script) };
-    for (name, script, expect) in [
-        ("code", "exit 7", (7, None)),
-        ("signal", "kill -9 $$", (137, Some(9))),
-        ("orphan", "sleep 1000 & exit 0", (0, None)),
-    ] {
-        let record = node.start(of(name, script)).await;
+    let is_root = rustix::process::geteuid().is_root();
+    let kill = "kill -9 $PPID 2>/dev/null; kill -STOP $PPID 2>/dev/null; id -u; exit 5";
+    let cases = [
+        ("code", "exit 7", None, (7, None)),
+        ("signal", "kill -9 $$", None, (137, Some(9))),
+        ("orphan", "sleep 1000 & exit 0", None, (0, None)),
+        // Another user cannot stop the subreaper.
+        ("user", kill, is_root.then_some(1000), if is_root { (5, None) } else { (137, Some(9)) }),
+        // Root can, and ends its own container.
+        ("root", "until [ -e /dev/shm/go ]; do :; done; kill -9 $PPID; sleep 1000", None, (137, Some(9))),
+    ];
+    for (name, script, run_as_user, expect) in cases {
+        let record = node.start(ContainerSpec { run_as_user, ..of(name, script) }).await;
+        if name == "root" {
+            let go = node.runtime.exec_sync(&record.id, words(&["touch", "/dev/shm/go"]), MINUTE).await;
+            assert_eq!(go.unwrap().exit_code, 0);
+        }
         let exit = super::node::soon("exit", async {
             loop {
                 let pod = node.runtime.inspect(&"pod-2".to_owned()).await.unwrap().unwrap();
@@ -144,6 +155,10 @@ async fn containers_among_shared_processes_end_as_their_programs_do() {
     // An attempt that failed does not count as being started.
     missing.command = words(&["true"]);
     node.runtime.start_container(missing).await.unwrap();
+    // A stopped subreaper does not keep its container.
+    let stopped = node.start(of("stopped", "kill -STOP $PPID; echo stopped; sleep 1000")).await;
+    node.log_has(&stopped.id, "F stopped\n").await;
+    super::node::soon("kill", node.runtime.kill_container(&stopped.id)).await.unwrap();
     node.runtime.stop_sandbox(&"pod-2".to_owned()).await.unwrap();
     node.shutdown().await;
 }

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{CWD, PROC_SUPER_MAGIC};
+use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_bind_recursive, move_mount, open_tree,
 };
@@ -48,13 +49,15 @@ pub(super) fn mount_proc(source: &ProcSource, place: &Path) -> io::Result<()> {
         }
         ProcSource::Mount(mounted) => Ok(mount_bind(mounted, place)?),
         ProcSource::Process(process) => {
-            let proc = proc_of(*process)?;
+            let proc = proc_of(*process)
+                .map_err(|error| io::Error::new(error.kind(), format!("/proc of the target: {error}")))?;
             Ok(move_mount(&proc, "", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
         }
     }
 }
 
-/// Returns a mount, at no path yet, of the /proc that a process sees, without the mounts in it.
+/// Returns a mount, at no path yet, of the /proc that a process sees: without the mounts in it, unless the kernel has
+/// locked these for a pod with users of its own.
 fn proc_of(process: Pid) -> io::Result<OwnedFd> {
     let (own, root) = (fs::File::open("/proc/self/ns/mnt")?, hold(Path::new("/"))?);
     let working_dir = hold(Path::new("."))?;
@@ -62,7 +65,10 @@ fn proc_of(process: Pid) -> io::Result<OwnedFd> {
     let kind = Some(LinkNameSpaceType::Mount);
     move_into_link_name_space(of_process.as_fd(), kind)?;
     let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    let proc = open_tree(CWD, "/proc", clone);
+    let proc = match open_tree(CWD, "/proc", clone) {
+        Err(Errno::INVAL) => open_tree(CWD, "/proc", clone | OpenTreeFlags::AT_RECURSIVE),
+        opened => opened,
+    };
     // Entering a mount namespace also changes this process's root and working directory.
     move_into_link_name_space(own.as_fd(), kind)?;
     rustix::process::fchdir(&root)?;
