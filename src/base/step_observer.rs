@@ -1,5 +1,6 @@
 //! Reports the steps of this process to an observer (FAULT-3). The observer is a simulation, which checks that time
-//! passes between steps. Without an observer, as in every other process, a step costs one load.
+//! passes between steps, or a test that kills the process at a step. Without an observer, as in every other process, a
+//! step costs one load.
 
 use std::fmt;
 use std::sync::OnceLock;

@@ -8,6 +8,8 @@ use std::fs;
 use std::io::Read;
 use std::time::Duration;
 
+use rustix::process::Pid;
+
 use super::Usage;
 use base::optional_file::read_optional;
 
@@ -32,6 +34,11 @@ pub(crate) struct Process {
 pub(crate) fn all() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// The parent of a process.
+pub(crate) fn parent(pid: Pid) -> Option<Pid> {
+    read(pid.as_raw_nonzero().get()).and_then(|process| Pid::from_raw(process.parent))
 }
 
 fn read(pid: i32) -> Option<Process> {

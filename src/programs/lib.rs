@@ -1,7 +1,7 @@
 //! The programs of the built-in images: `podium image-program NAME [ARGUMENTS]`.
 //!
 //! They know nothing of Podium: a program gets its arguments and environment as in any container. The crate also has
-//! pid 1 of pods ([`pause::program`]), which belongs to no image and needs no arguments.
+//! the programs beside containers in a PID namespace ([`pause::NamespacePrograms`]), which belong to no image.
 
 mod entrypoint;
 mod examples;

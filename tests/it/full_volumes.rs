@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 
-/// A temporary file system, unmounted at the end.
-struct FileSystem {
+/// A temporary file system of 24 MiB, unmounted at the end.
+pub(crate) struct FileSystem {
     point: PathBuf,
 }
 
@@ -19,7 +19,12 @@ impl FileSystem {
     /// Mounts an ext4 in a file, or one in memory if ext4 cannot be created or mounted; `None` if the machine forbids
     /// mounts.
     fn mount(home: &DataDir) -> Option<Self> {
-        let (point, image) = (home.path("volume"), home.path("volume.img"));
+        Self::mount_at(home, &home.path("volume"))
+    }
+
+    /// [`Self::mount`] at this path.
+    pub(crate) fn mount_at(home: &DataDir, point: &Path) -> Option<Self> {
+        let (point, image) = (point.to_path_buf(), home.path("volume.img"));
         std::fs::create_dir_all(&point).unwrap();
         std::fs::File::create(&image).unwrap().set_len(24 << 20).unwrap();
         let on_disk = runs("mkfs.ext4", &["-q", "-F"], &image)

@@ -29,8 +29,6 @@ pub(crate) enum Need {
     Mounts,
     /// A file system mounted below `/dev`.
     NestedMounts,
-    /// The right to run a program from memory, and a processor for which Podium has one.
-    ProgramInMemory,
     /// `strace`, and the right to trace.
     Strace,
     /// Network namespaces, pairs of links and nftables for pods.
@@ -56,7 +54,7 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 19] = [
         Self::Kubectl,
         Self::OldKubectl,
         Self::Namespaces,
@@ -65,7 +63,6 @@ impl Need {
         Self::Root,
         Self::Mounts,
         Self::NestedMounts,
-        Self::ProgramInMemory,
         Self::Strace,
         Self::PodNetwork,
         Self::Curl,
@@ -90,7 +87,6 @@ impl Need {
             Self::Root => "root",
             Self::Mounts => "mounts",
             Self::NestedMounts => "nested-mounts",
-            Self::ProgramInMemory => "program-in-memory",
             Self::Strace => "strace",
             Self::PodNetwork => "pod-network",
             Self::Curl => "curl",
@@ -116,7 +112,6 @@ impl Need {
             Self::Root => "not root",
             Self::Mounts => "no file system may be mounted",
             Self::NestedMounts => "nothing is mounted below /dev",
-            Self::ProgramInMemory => "no program may be made in memory",
             Self::Strace => "no strace that may trace",
             Self::PodNetwork => "no network of their own for pods",
             Self::Curl => "no curl",

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::images::{Layer, saved};
 use crate::instance::{DataDir, Instance, seconds_of_its_own, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
+use crate::own_network::debuggers;
 
 /// The user who runs Podium: `newuidmap` wants a name.
 const USER: (&str, u32) = ("nobody", 65_534);
@@ -141,6 +142,35 @@ pub(crate) fn lacks_uidmap() -> bool {
 fn owner(path: &Path) -> u32 {
     use std::os::unix::fs::MetadataExt;
     path.symlink_metadata().unwrap().uid()
+}
+
+/// IMG-12, POD-16: a debugger, which is root of the user's namespace with SYS_PTRACE, reaches no file of the machine that
+/// its container does not have, although the node host's processes run in the same user namespace.
+#[test]
+fn a_debugger_reaches_nothing_of_the_machine_with_subordinate_ids_pod_16() {
+    needs!(Kubectl);
+    needs!(Root);
+    if lacks_uidmap() {
+        return;
+    }
+    let user = OrdinaryUser::with_subordinate_ids();
+    let secret = user.home.path("secret");
+    std::fs::write(&secret, "x").unwrap();
+    let instance = user.start();
+    if annotation(&instance, "isolation") != "user-namespace" {
+        lacks(Need::UserNamespaces, false);
+        return instance.stop();
+    }
+    for (name, shared) in [("plain", false), ("shared", true)] {
+        let spec = json!({"terminationGracePeriodSeconds": 0, "shareProcessNamespace": shared,
+            "containers": [{"name": "c", "image": "busybox", "command": ["sleep", "100000"]}]});
+        user.apply(&instance, name, &spec);
+        instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", &format!("pod/{name}")]);
+        let log = debuggers::debug(&instance, name, &debuggers::search(secret.to_str().unwrap()));
+        assert!(!log.contains("REACHED"), "{name}: {log}");
+        assert!(log.contains("pid 1: pause 0 CapPrm: 0000000000000000\n"), "{name}: {log}");
+    }
+    instance.stop();
 }
 
 #[test]

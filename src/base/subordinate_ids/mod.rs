@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use ranges::{IdMap, names_of, read_bounded};
 
 pub use real_user::{
-    RealUser, appear_as, as_real_user, file_owners, is_machine_root, keeps_owners, real_user,
+    RealUser, appear_as, appear_as_by, as_real_user, file_owners, is_machine_root, keeps_owners, own_process,
+    real_user,
 };
 
 /// The number of ids that a system has at least: images use ids up to 65535.

@@ -3,6 +3,7 @@
 
 use std::ffi::CStr;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -121,28 +122,39 @@ pub fn as_real_user(command: &mut Command) {
     let maps = [format!("{} 0 1", user.uid), format!("{} 0 1", user.gid)];
     // SAFETY: the child only calls the kernel.
     unsafe {
-        command.pre_exec(move || enter(&maps));
+        command.pre_exec(move || enter(&own_process()?, &maps));
     }
 }
 
 /// Makes this process appear to itself as a user: for the machine its user does not change. The process must have one
 /// thread.
 pub fn appear_as(user: RealUser) -> io::Result<()> {
-    let own = RealUser::of_process();
-    enter(&[format!("{} {} 1", user.uid, own.uid), format!("{} {} 1", user.gid, own.gid)])
+    appear_as_by(&own_process()?, user)
+}
+
+/// [`appear_as`] for a process whose /proc is that of a PID namespace it is not in: `own` is its [`own_process`].
+pub fn appear_as_by(own: &OwnedFd, user: RealUser) -> io::Result<()> {
+    let from = RealUser::of_process();
+    enter(own, &[format!("{} {} 1", user.uid, from.uid), format!("{} {} 1", user.gid, from.gid)])
+}
+
+/// Opens the directory of this process in /proc.
+pub fn own_process() -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(c"/proc/self", flags, Mode::empty())?)
 }
 
 /// Enters a user namespace with these maps of one user and one group. Needs no memory.
-fn enter(maps: &[String; 2]) -> io::Result<()> {
+fn enter(own: &OwnedFd, maps: &[String; 2]) -> io::Result<()> {
     // SAFETY: never called with FILES or FS, so no other code's idea of its descriptors changes.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWUSER) }?;
-    write(c"/proc/self/setgroups", "deny")?;
-    write(c"/proc/self/uid_map", &maps[0])?;
-    write(c"/proc/self/gid_map", &maps[1])
+    write(own, c"setgroups", "deny")?;
+    write(own, c"uid_map", &maps[0])?;
+    write(own, c"gid_map", &maps[1])
 }
 
-fn write(path: &CStr, text: &str) -> io::Result<()> {
-    let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+fn write(own: &OwnedFd, name: &CStr, text: &str) -> io::Result<()> {
+    let file = rustix::fs::openat(own, name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     rustix::io::write(&file, text.as_bytes())?;
     Ok(())
 }

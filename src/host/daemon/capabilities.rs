@@ -92,6 +92,24 @@ pub(super) fn bound(keep: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
+/// Drops all capabilities of this process but these; the bounding set stays.
+pub(super) fn limit(keep: CapabilitySet) -> io::Result<()> {
+    let own = rustix::thread::capabilities(None)?;
+    let (permitted, inheritable) = (own.permitted & keep, own.inheritable & keep);
+    Ok(rustix::thread::set_capabilities(
+        None,
+        CapabilitySets { effective: own.effective & keep, permitted, inheritable },
+    )?)
+}
+
+/// Drops all capabilities of this process for good, so that no program gets one back.
+pub(super) fn drop_all() -> io::Result<()> {
+    bound(CapabilitySet::empty())?;
+    limit(CapabilitySet::empty())?;
+    // Otherwise a program that root executes would get what the bounding set still has, if it could not be emptied.
+    Ok(rustix::thread::set_no_new_privs(true)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

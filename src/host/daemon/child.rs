@@ -2,10 +2,12 @@
 //! its user, and calls exec.
 //!
 //! Every failure is written to the report pipe, in runc's words; the pipe closes silently if exec succeeds.
+//!
+//! All but the last steps can also be taken by another process, from outside of the container's PID namespace
+//! (`inhabited`).
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -16,7 +18,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use crate::Security;
 
 use super::capabilities;
-use super::os;
+use super::os::{self, ExecArguments};
 use super::program::{self, ResolvedProgram, os_text};
 use super::rootfs::{self, View, user_of_machine};
 use super::seccomp::Filter;
@@ -24,7 +26,7 @@ use super::signals;
 use super::user::User;
 use super::user_namespace::PodUsers;
 use crate::Program;
-use base::subordinate_ids::{RealUser, appear_as};
+use base::subordinate_ids::{RealUser, appear_as_by, own_process};
 
 /// The source of the child's view of the files.
 pub(super) enum Files {
@@ -73,12 +75,66 @@ pub(super) struct Plan<'a> {
     pub(super) report: OwnedFd,
 }
 
+/// The process that takes the first steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Preparer {
+    /// The process that becomes the program.
+    Itself,
+    /// A process outside of the PID namespace, which creates that process afterwards.
+    Helper,
+    /// The same, but the process is below a subreaper: until the last steps it does not become the container's user, who
+    /// could then kill the subreaper.
+    HelperOfSubreaper,
+}
+
+/// A program that is ready to be executed.
+pub(super) struct PreparedProgram {
+    executable: Executable,
+    arguments: ExecArguments,
+    /// The process has not yet become the container's user.
+    becomes_user: bool,
+}
+
+enum Executable {
+    File(CString),
+    /// A program inside this binary.
+    Inside,
+}
+
 /// Becomes the program, or reports the reason why it cannot and ends with 128.
 pub(super) fn run(plan: &Plan<'_>) -> ! {
-    let mut report = File::from(plan.report.try_clone().unwrap_or_else(|_| os::exit_now(128)));
-    let reason = prepare_and_exec(plan);
+    die_with_host(plan.host);
+    let reason = match prepare(plan, Preparer::Itself) {
+        Ok(program) => execute(plan, &program),
+        Err(reason) => reason,
+    };
+    fail(plan, &reason)
+}
+
+/// Takes the last steps in the new process of a helper, and becomes the program.
+pub(super) fn run_prepared(plan: &Plan<'_>, program: &PreparedProgram) -> ! {
+    if program.becomes_user
+        && let Some(user) = &plan.user
+        && let Err(error) = become_user(plan, user)
+    {
+        fail(plan, &format!("user: {}", os_text(&error)));
+    }
+    // The process dies with its parent. If that has died already, pid 1 of the namespace has, too, and all others with it.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    let of_session = rustix::process::setsid().map(drop).and_then(|()| match &plan.stdio {
+        Stdio::Terminal(_) => rustix::process::ioctl_tiocsctty(rustix::stdio::stdin()),
+        Stdio::Pipes { .. } => Ok(()),
+    });
+    let reason = match of_session {
+        Ok(()) => execute(plan, program),
+        Err(error) => format!("session: {}", os_text(&error.into())),
+    };
+    fail(plan, &reason)
+}
+
+fn fail(plan: &Plan<'_>, reason: &str) -> ! {
     // Nothing can be reported if this fails too.
-    let _ = report.write_all(reason.as_bytes());
+    let _ = rustix::io::write(&plan.report, reason.as_bytes());
     os::exit_now(128)
 }
 
@@ -95,18 +151,14 @@ pub(super) fn die_with_host(host: Option<&OwnedFd>) {
     }
 }
 
-/// Returns only on failure, with the reason.
-fn prepare_and_exec(plan: &Plan<'_>) -> String {
-    die_with_host(plan.host);
-    match become_ready(plan) {
-        Ok((found, working_dir)) => exec(plan, &found, &working_dir),
-        Err(reason) => reason,
-    }
-}
-
-fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
+/// Takes all steps that need rights, or another root than the program's.
+pub(super) fn prepare(plan: &Plan<'_>, preparer: Preparer) -> Result<PreparedProgram, String> {
     let at = |context: &'static str| move |error: std::io::Error| format!("{context}: {}", os_text(&error));
-    rustix::process::setsid().map_err(|error| at("setsid")(error.into()))?;
+    if preparer == Preparer::Itself {
+        rustix::process::setsid().map_err(|error| at("setsid")(error.into()))?;
+    }
+    // A helper is not in the /proc that the program will see.
+    let own = own_process().map_err(at("/proc/self"))?;
     for door in plan.cgroup_procs_files {
         // This comes first, so that all resource usage of this process counts for the group.
         std::fs::write(door, "0").map_err(at("control group"))?;
@@ -140,7 +192,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
         Files::Machine => user_of_machine(),
         Files::Of(_) => None,
     };
-    connect(&plan.stdio).map_err(at("standard streams"))?;
+    connect(&plan.stdio, preparer).map_err(at("standard streams"))?;
     // Best effort: a lower limit than the machine's default is no reason to fail.
     let _ = rustix::process::setrlimit(Resource::Nofile, plan.open_files_limit);
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -156,12 +208,9 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
         if plan.users.is_none() {
             give_streams(&plan.stdio, user.uid);
         }
-        let retained = os::RetainedRights {
-            low_ports: !plan.own_network,
-            // An unprivileged program that may gain rights is filtered by a process that has some.
-            filter: plan.filter.is_some() && !plan.security.no_new_privileges,
-        };
-        os::become_user(user.uid, user.gid, &user.groups, retained).map_err(at("user"))?;
+        if preparer != Preparer::HelperOfSubreaper {
+            become_user(plan, user).map_err(at("user"))?;
+        }
         // Changing the user cleared the parent-death signal.
         die_with_host(plan.host);
     }
@@ -170,7 +219,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
     }
     // This comes late because this process loses its rights over the pod's namespaces by it.
     if let Some(user) = seems {
-        appear_as(RealUser { uid: user.uid, gid: user.gid }).map_err(at("user namespace"))?;
+        appear_as_by(&own, RealUser { uid: user.uid, gid: user.gid }).map_err(at("user namespace"))?;
         // Entering a user namespace restores all capabilities in it.
         capabilities::bound(keep).map_err(at("capabilities"))?;
         die_with_host(plan.host);
@@ -195,7 +244,19 @@ fn become_ready(plan: &Plan<'_>) -> Result<(ResolvedProgram, PathBuf), String> {
         return Err("no command specified".to_owned());
     }
     let search_path = plan.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
-    Ok((program::find(name, search_path.unwrap_or_default(), plan.programs)?, working_dir))
+    let found = program::find(name, search_path.unwrap_or_default(), plan.programs)?;
+    let (executable, arguments) = arguments(plan, &found, &working_dir)?;
+    let becomes_user = preparer == Preparer::HelperOfSubreaper;
+    Ok(PreparedProgram { executable, arguments, becomes_user })
+}
+
+fn become_user(plan: &Plan<'_>, user: &User) -> std::io::Result<()> {
+    let retained = os::RetainedRights {
+        low_ports: !plan.own_network,
+        // An unprivileged program that may gain rights is filtered by a process that has some.
+        filter: plan.filter.is_some() && !plan.security.no_new_privileges,
+    };
+    os::become_user(user.uid, user.gid, &user.groups, retained)
 }
 
 /// Enters the pod's user namespace, with a mount namespace that it owns: no process of the pod can take away or uncover
@@ -243,11 +304,14 @@ fn raise_oom_score(adjustment: i32) {
     }
 }
 
-fn connect(stdio: &Stdio) -> std::io::Result<()> {
+fn connect(stdio: &Stdio, preparer: Preparer) -> std::io::Result<()> {
     let (stdin, stdout, stderr) = match stdio {
         Stdio::Pipes { stdin, stdout, stderr } => (stdin, stdout, stderr),
         Stdio::Terminal(slave) => {
-            rustix::process::ioctl_tiocsctty(slave)?;
+            // Only the leader of the program's session may do it.
+            if preparer == Preparer::Itself {
+                rustix::process::ioctl_tiocsctty(slave)?;
+            }
             (slave, slave, slave)
         }
     };
@@ -257,39 +321,48 @@ fn connect(stdio: &Stdio) -> std::io::Result<()> {
     Ok(())
 }
 
-fn exec(plan: &Plan<'_>, found: &ResolvedProgram, working_dir: &Path) -> String {
+fn arguments(
+    plan: &Plan<'_>,
+    found: &ResolvedProgram,
+    working_dir: &Path,
+) -> Result<(Executable, ExecArguments), String> {
     let text = |text: &str| CString::new(text).map_err(|_| "an argument contains a NUL byte".to_owned());
     let pairs =
         plan.env.iter().filter(|(name, _)| name != "PWD").map(|(name, value)| format!("{name}={value}"));
     let pwd = format!("PWD={}", working_dir.display());
-    let env = pairs.chain([pwd]).map(|pair| text(&pair)).collect::<Result<Vec<_>, _>>();
+    let env = pairs.chain([pwd]).map(|pair| text(&pair)).collect::<Result<Vec<_>, _>>()?;
     let mut words = plan.argv.to_vec();
-    if let ResolvedProgram::Inside(program) = found {
-        let name = words[0].rsplit('/').next().unwrap_or_default().to_owned();
-        words.splice(..1, [name, "image-program".to_owned(), program.clone()]);
-    }
-    let argv = words.iter().map(|word| text(word)).collect::<Result<Vec<_>, _>>();
-    let (env, argv) = match (env, argv) {
-        (Ok(env), Ok(argv)) => (env, argv),
-        (Err(reason), _) | (_, Err(reason)) => return reason,
+    let executable = match found {
+        ResolvedProgram::Inside(program) => {
+            let name = words[0].rsplit('/').next().unwrap_or_default().to_owned();
+            words.splice(..1, [name, "image-program".to_owned(), program.clone()]);
+            Executable::Inside
+        }
+        ResolvedProgram::File(path) => Executable::File(
+            CString::new(path.as_os_str().as_encoded_bytes())
+                .map_err(|_| "the program's path contains a NUL byte".to_owned())?,
+        ),
     };
+    let argv = words.iter().map(|word| text(word)).collect::<Result<Vec<_>, _>>()?;
+    Ok((executable, ExecArguments::new(argv, env)))
+}
+
+/// Returns only on failure, with the reason.
+fn execute(plan: &Plan<'_>, program: &PreparedProgram) -> String {
     os::close_on_exec_from(3);
     signals::reset();
     // This comes last, because the filter may forbid everything else that is done here.
     if let Some(Err(reason)) = plan.filter.map(Filter::apply) {
         return reason;
     }
-    match found {
-        ResolvedProgram::Inside(_) => {
-            let error = os::exec_descriptor(plan.own_program.as_fd(), &argv, &env);
+    match &program.executable {
+        Executable::Inside => {
+            let error = os::exec_descriptor(plan.own_program.as_fd(), &program.arguments);
             format!("exec: {:?}: {}", plan.argv[0], os_text(&error))
         }
-        ResolvedProgram::File(path) => {
-            let Ok(name) = CString::new(path.as_os_str().as_encoded_bytes()) else {
-                return "the program's path contains a NUL byte".to_owned();
-            };
-            let error = os::exec(&name, &argv, &env);
-            format!("exec {}: {}", path.display(), os_text(&error))
+        Executable::File(path) => {
+            let error = os::exec(path, &program.arguments);
+            format!("exec {}: {}", path.to_string_lossy(), os_text(&error))
         }
     }
 }
@@ -305,19 +378,4 @@ fn own_user_namespace(pid: Pid) -> std::io::Result<Option<OwnedFd>> {
     let (other, own) = (open_namespace(pid, "user")?, OwnedFd::from(File::open("/proc/self/ns/user")?));
     let number = |namespace: &OwnedFd| rustix::fs::fstat(namespace).map(|about| about.st_ino);
     Ok(if number(&other)? == number(&own)? { None } else { Some(other) })
-}
-
-/// Runs as pid 1 of a PID namespace: reaps orphans for ever. Its end kills every process in the namespace.
-pub(super) fn be_init(host: Option<&OwnedFd>) -> ! {
-    die_with_host(host);
-    // Pid 1 must not get the signals of a terminal, and not hold descriptors open.
-    let _ = rustix::process::setsid();
-    let _ = rustix::process::chdir("/");
-    os::retitle(c"pause");
-    os::close_from(0);
-    os::forget_heap();
-    loop {
-        while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG) {}
-        signals::wait_for_child();
-    }
 }

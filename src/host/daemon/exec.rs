@@ -14,7 +14,7 @@ use super::container::{Container, ContainerInit};
 use super::launch::filter_of;
 use super::pipe_end::{self, PipeEnd};
 use super::reaper::ProcessExit;
-use super::spawn::{Parent, SpawnRequest, SpawnedProcess};
+use super::spawn::{Containment, Parent, SpawnRequest, SpawnedProcess};
 use super::{Host, environment, os, terminals};
 use crate::protocol::Streams;
 use crate::{ContainerId, ExecOutput, RuntimeError};
@@ -124,11 +124,19 @@ impl Host {
             group: container.group.get(),
             report,
             parent: match (&*container.holder.borrow(), &namespace) {
-                (Some(ContainerInit::Init(_)), Some(namespace)) => Parent::Own(namespace),
-                (_, namespace) => Parent::BelowSubreaper(namespace.as_deref()),
+                (Some(ContainerInit::Init(_)), Some(namespace)) => {
+                    Parent::Inhabited(namespace, Containment::Init)
+                }
+                (_, Some(namespace)) => Parent::Inhabited(namespace, Containment::Subreaper),
+                (_, None) => Parent::BelowSubreaper,
             },
         };
-        let SpawnedProcess { pid, ended, keeper } = self.spawn(spawn).map_err(|error| os_error(&error))?;
+        let SpawnedProcess { pid, ended, keeper } = self.spawn(spawn).await?;
+        if !container.is_running() {
+            // It has exited meanwhile, and no task waits for its commands any more.
+            kill_tree(pid);
+            return Err(RuntimeError::NotFound(format!("running container {}", id.0)));
+        }
         container.hold(keeper);
         container.execs.borrow_mut().push(pid);
         let exec = Exec { container, pid, ended, input, terminal, outputs };

@@ -1,19 +1,24 @@
 //! PID namespaces: their pid 1, and the creation of processes inside one.
 //!
-//! Pid 1 of every namespace that this process creates is `pause`. It dies with this process, and no program of a
+//! Pid 1 of every namespace that this process creates is [`pause`]. It dies with this process, and no program of a
 //! container can prevent that, as it could prevent its own death by changing its user. The program of an image is pid 1
 //! of a further namespace inside, so that it sees itself as in any other container runtime, and its end is the end of
 //! all processes beside it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::rc::Rc;
 
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
 use rustix::process::Pid;
 use rustix::thread::LinkNameSpaceType;
 
 pub(super) use super::child::open_namespace;
-use super::{Host, child, os, pause};
+use super::pause::PauseRequest;
+use super::user_namespace::PodUsers;
+use super::{Host, os, pause};
 
 /// Pid 1 of a PID namespace.
 pub(super) struct Init {
@@ -23,22 +28,53 @@ pub(super) struct Init {
 }
 
 impl Host {
-    /// Creates a PID namespace with its init.
-    pub(super) fn make_init(&self) -> io::Result<Init> {
-        let alive = self.alive.as_ref();
-        let started = self.pause.as_ref().and_then(|program| pause::start(program, alive).ok());
-        let pid = match started {
-            Some(pid) => pid,
-            None => match os::fork_init()? {
-                os::ForkResult::Child => child::be_init(alive),
-                os::ForkResult::Parent(pid) => pid,
-            },
+    /// Creates a PID namespace of a pod, with its init. `joined` are the pod's namespaces, and `users` its user namespace.
+    ///
+    /// The pod's user namespace owns the PID namespace if `owned_by_pod`. That is impossible if an image's program is to be
+    /// pid 1 of a further namespace inside: its creator would have to be in the pod's user namespace, and would then have
+    /// no right to mount the machine's directories for the container any more.
+    pub(super) fn make_init(
+        &self,
+        joined: &[(OwnedFd, LinkNameSpaceType)],
+        users: Option<&PodUsers>,
+        owned_by_pod: bool,
+    ) -> io::Result<Init> {
+        let Some(programs) = &self.programs else {
+            return Err(io::Error::other("containers have no namespaces on this node"));
         };
+        let pid = pause::start(&PauseRequest {
+            program: &programs.pause,
+            host: self.alive.as_ref(),
+            directory: &self.dir,
+            joined,
+            users,
+            owned_by_pod,
+        })?;
         let end = self.reaper.expect(pid);
         Ok(Init { pid, namespace: Rc::new(open_namespace(pid, "pid")?), end })
     }
 
-    /// Forks with the child in a PID namespace, or in the host's own.
+    /// Mounts the /proc of a PID namespace in this process's mounts. No program of a container may be in the namespace
+    /// yet: it could control the process that mounts.
+    pub(super) fn mount_proc(&self, namespace: &OwnedFd, place: &Path) -> io::Result<()> {
+        let (read, write) = super::pipe_end::pipe()?;
+        if let os::ForkResult::Child = self.fork_into(Some(namespace))? {
+            let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+            let done = mount("proc", place, "proc", flags, None).map_or_else(Errno::raw_os_error, |()| 0);
+            let sent = rustix::io::write(&write, &done.to_ne_bytes());
+            os::exit_now(i32::from(sent.is_err()))
+        }
+        drop(write);
+        let mut code = [0; 4];
+        match rustix::io::read(&read, &mut code)? {
+            4 if code == [0; 4] => Ok(()),
+            4 => Err(io::Error::from_raw_os_error(i32::from_ne_bytes(code))),
+            _ => Err(io::Error::other("the helper process ended")),
+        }
+    }
+
+    /// Forks with the child in a PID namespace, or in the host's own. No program of a container may be in the namespace
+    /// yet (`inhabited`).
     pub(super) fn fork_into(&self, namespace: Option<&OwnedFd>) -> io::Result<os::ForkResult> {
         let kind = Some(LinkNameSpaceType::ProcessID);
         let Some(namespace) = namespace else { return os::fork() };
@@ -103,10 +139,10 @@ impl Host {
 }
 
 /// Reads the number of a process that another process created.
-fn reported_pid(pipe: &OwnedFd) -> io::Result<Pid> {
+pub(super) fn reported_pid(pipe: &OwnedFd) -> io::Result<Pid> {
     let mut number = [0; 4];
     let count = rustix::io::read(pipe, &mut number)?;
     Pid::from_raw(i32::from_ne_bytes(number))
         .filter(|_| count == 4)
-        .ok_or_else(|| io::Error::other("cannot start the first process of the PID namespace"))
+        .ok_or_else(|| io::Error::other("the process was not created"))
 }

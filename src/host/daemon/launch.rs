@@ -19,10 +19,10 @@ use super::init::{Init, open_namespace};
 use super::io::Streams;
 use super::own_directories::OwnDirectories;
 use super::pipe_end::{self, PipeEnd};
-use super::pod::Pod;
-use super::rootfs::{BindMount, ImageRoot, Overlay, View};
+use super::pod::{Pod, SHARED_PROC};
+use super::rootfs::{BindMount, ImageRoot, Overlay, ProcSource, View};
 use super::seccomp::Filter;
-use super::spawn::{Parent, SpawnRequest};
+use super::spawn::{Containment, Parent, SpawnRequest};
 use super::system_files::SystemFiles;
 use super::user::User;
 use super::{Host, capabilities, environment, os};
@@ -138,17 +138,16 @@ impl Host {
             let record = known.record.borrow();
             record.name == launch.spec.name && record.attempt == launch.spec.attempt
         };
+        let already =
+            || RuntimeError::Host(format!("container {} is already being started", launch.spec.name));
         if let Some(known) = pod.containers.borrow().iter().find(same) {
-            return if known.starting.get() {
-                Err(RuntimeError::Host(format!("container {} is already being started", launch.spec.name)))
-            } else {
-                Ok(known.record.borrow().clone())
-            };
+            return if known.starting.get() { Err(already()) } else { Ok(known.record.borrow().clone()) };
         }
+        let _launching = Launching::begin(&pod, &launch).ok_or_else(already)?;
         self.faults
             .admit()
             .map_err(|error| RuntimeError::Os(format!("files of container {}: {error}", launch.spec.name)))?;
-        let (container, report) = self.launch(&pod, launch)?;
+        let (container, report) = self.launch(&pod, launch).await?;
         let mut reason = String::new();
         let (_open, mut over) = watch::channel(false);
         while let Some(text) = report.next(&mut over, |text| String::from_utf8_lossy(text).into_owned()).await
@@ -171,8 +170,8 @@ impl Host {
         Err(RuntimeError::StartFailed(reason))
     }
 
-    /// Creates the container's resources and forks its main process. Does not wait for the exec, which may still fail.
-    fn launch(
+    /// Creates the container's resources and its main process. Does not wait for the exec, which may still fail.
+    async fn launch(
         self: &Rc<Self>,
         pod: &Rc<Pod>,
         mut launch: Launch,
@@ -225,7 +224,8 @@ impl Host {
         let working_dir = requested_working_dir(&launch, target);
         let (files, working_dir) = if self.isolation.namespaces {
             let image = image_root(&launch, &own, system.as_deref(), seems);
-            let view = self.view(pod, &launch, &own, shows, &working_dir, image)?;
+            let mut view = self.view(pod, &launch, &own, shows, &working_dir, image)?;
+            view.proc = proc_source(pod, target);
             (Files::Own(Box::new(view)), working_dir)
         } else {
             (Files::Machine, working_dir_of_machine(&launch, working_dir, &own.root))
@@ -236,14 +236,16 @@ impl Host {
                 .map_err(os_error("streams"))?;
         let (report_read, report_write) = pipe_end::pipe().map_err(os_error("pipe"))?;
         let (limits, group) = self.control_group(pod, &launch, &id)?;
-        let (mut pid_namespace, init) = self.pid_namespace(pod, target)?;
+        let (mut pid_namespace, init) = self.pid_namespace(pod, &launch, target)?;
         let is_first = init.is_some() && launch.has_image_files();
         let parent = match &init {
             Some(init) if is_first => Parent::First(&init.namespace),
             Some(init) => Parent::Own(&init.namespace),
-            None => Parent::BelowSubreaper(pid_namespace.as_deref()),
+            None => pid_namespace.as_deref().map_or(Parent::BelowSubreaper, |namespace| {
+                Parent::Inhabited(namespace, Containment::Subreaper)
+            }),
         };
-        let spawned = self.spawn(SpawnRequest {
+        let request = SpawnRequest {
             argv: &launch.argv,
             env: &env,
             working_dir: &working_dir,
@@ -258,18 +260,28 @@ impl Host {
             group: group.get(),
             report: report_write,
             parent,
-        });
-        let spawned = spawned.and_then(|spawned| {
+        };
+        let spawned = self.spawn(request).await.and_then(|spawned| {
             if is_first {
-                pid_namespace = Some(Rc::new(open_namespace(spawned.pid, "pid")?));
+                let inside = open_namespace(spawned.pid, "pid").map_err(os_error("fork"))?;
+                pid_namespace = Some(Rc::new(inside));
+            }
+            if !pod.ready.get() {
+                // The pod was stopped meanwhile, and nothing kills its further processes.
+                os::signal(spawned.pid, libc::SIGKILL);
+                return Err(RuntimeError::NotFound(format!("sandbox {}", pod.spec.pod_uid)));
             }
             Ok(spawned)
         });
-        let spawned = spawned.map_err(|error| {
+        let spawned = spawned.inspect_err(|_| {
             if let Some(init) = &init {
                 os::signal(init.pid, libc::SIGKILL);
             }
-            RuntimeError::Os(format!("fork: {error}"))
+            if let Some(group) = group.get() {
+                group.remove();
+            }
+            // The attempt did not start; its files are of no use.
+            own.remove();
         })?;
         let of_init = init.as_ref().map(|init| ContainerInit::Init(init.pid));
         let holder = of_init.or(spawned.keeper.map(ContainerInit::Keeper));
@@ -327,6 +339,7 @@ impl Host {
         let users = pod.users.borrow().clone();
         Ok(View {
             root: own.root.clone(),
+            proc: ProcSource::New,
             tmp: own.visible_tmp.clone().unwrap_or_default(),
             dir: own.dir.clone(),
             layers: if launch.has_image_files() { &own.dir } else { &own.private }.join("layers"),
@@ -370,6 +383,7 @@ impl Host {
     fn pid_namespace(
         &self,
         pod: &Pod,
+        launch: &Launch,
         target: Option<&Container>,
     ) -> Result<(Option<Rc<OwnedFd>>, Option<Init>), RuntimeError> {
         let shared = pod.init.borrow().as_ref().map(|init| Rc::clone(&init.namespace));
@@ -378,8 +392,41 @@ impl Host {
         if shared.is_some() || !self.isolation.namespaces || pod.spec.host.pid {
             return Ok((shared, None));
         }
-        let init = self.make_init().map_err(os_error("PID namespace"))?;
+        let (namespaces, users) = (pod.namespaces.borrow(), pod.users.borrow());
+        let init = self.make_init(&namespaces, users.as_ref(), !launch.has_image_files());
+        let init = init.map_err(os_error("PID namespace"))?;
         Ok((Some(Rc::clone(&init.namespace)), Some(init)))
+    }
+}
+
+/// Returns the source of the /proc of a container in the PID namespace that [`Host::pid_namespace`] chooses: a new mount,
+/// unless programs of containers may be in the namespace.
+fn proc_source(pod: &Pod, target: Option<&Container>) -> ProcSource {
+    if pod.init.borrow().is_some() {
+        return ProcSource::Mount(pod.private.join(SHARED_PROC));
+    }
+    let of_target = target.filter(|target| target.pid_namespace.borrow().is_some());
+    of_target.and_then(|target| target.main.get()).map_or(ProcSource::New, ProcSource::Process)
+}
+
+/// Marks a container as being started, until it is among the pod's containers.
+struct Launching<'a> {
+    pod: &'a Pod,
+    attempt: (String, u32),
+}
+
+impl<'a> Launching<'a> {
+    /// Returns `None` if this attempt is being started already.
+    fn begin(pod: &'a Pod, launch: &Launch) -> Option<Self> {
+        let attempt = (launch.spec.name.clone(), launch.spec.attempt);
+        let is_new = pod.launching.borrow_mut().insert(attempt.clone());
+        is_new.then_some(Self { pod, attempt })
+    }
+}
+
+impl Drop for Launching<'_> {
+    fn drop(&mut self) {
+        self.pod.launching.borrow_mut().remove(&self.attempt);
     }
 }
 

@@ -19,6 +19,7 @@ mod environment;
 mod error;
 mod exec;
 mod faults;
+mod inhabited;
 mod init;
 mod io;
 mod isolation;
@@ -75,6 +76,7 @@ use mount_table::MountTable;
 use network::Network;
 use outbox::Outbox;
 use pod::Pod;
+use programs::pause::NamespacePrograms;
 use reaper::Reaper;
 use rootfs::MaskedDirectory;
 pub use start::node_host_main;
@@ -104,8 +106,8 @@ struct Host {
     network: Option<Network>,
     /// This binary, for programs inside it; stays valid after the file was replaced.
     own_program: OwnedFd,
-    /// The program of pid 1 in a PID namespace; none if it is a copy of this process.
-    pause: Option<OwnedFd>,
+    /// The programs beside containers in PID namespaces; none without namespaces.
+    programs: Option<NamespacePrograms>,
     /// Readable once this process has died: children that were just created notice it by this.
     alive: Option<OwnedFd>,
     /// The host's PID namespace; `None` if the host could not enter it again, because it is in a user namespace.

@@ -125,7 +125,8 @@ fn set_mount_attributes(
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Forks pid 1 of a new PID namespace, without changing the namespace of this process's other children.
+/// Forks pid 1 of a new PID namespace, without changing the namespace of this process's other children. The user
+/// namespace of this process owns the new namespace.
 pub(super) fn fork_init() -> io::Result<ForkResult> {
     clone(libc::CLONE_NEWPID)
 }
@@ -151,32 +152,6 @@ fn clone(flags: libc::c_int) -> io::Result<ForkResult> {
     let error = io::Error::last_os_error();
     signals::restore(&before);
     Pid::from_raw(result as i32).filter(|_| result > 0).map(ForkResult::Parent).ok_or(error)
-}
-
-/// Starts a child on a stack of its own that runs `entry` and ends with what it returns. All signals are blocked in
-/// it.
-///
-/// # Safety
-///
-/// With `CLONE_VM` it shares this process' memory: it must not touch what this process may use meanwhile.
-pub(super) unsafe fn clone_beside(
-    flags: libc::c_int,
-    entry: extern "C" fn(*mut libc::c_void) -> libc::c_int,
-    argument: *mut libc::c_void,
-) -> io::Result<Pid> {
-    const STACK_BYTES: usize = 64 << 10;
-    // Memory that is never written is never copied after a fork.
-    let mut stack = Vec::<std::mem::MaybeUninit<u128>>::with_capacity(STACK_BYTES / size_of::<u128>());
-    let stack = stack.spare_capacity_mut();
-    let before = signals::block_all();
-    // SAFETY: the stack grows down from its end, which is aligned for everything; the rest is the caller's promise.
-    let result = unsafe {
-        let top = stack.as_mut_ptr_range().end.cast::<libc::c_void>();
-        libc::clone(entry, top, flags | libc::SIGCHLD, argument)
-    };
-    let error = io::Error::last_os_error();
-    signals::restore(&before);
-    Pid::from_raw(result).filter(|_| result > 0).ok_or(error)
 }
 
 /// Changes the name and command line of this process in `ps`; the command line is overwritten in place.
@@ -291,14 +266,31 @@ pub(super) fn close_on_exec_from(first: u32) {
 
 /// Closes every descriptor from `first` on, in a child that will never use one again.
 pub(super) fn close_from(first: u32) {
+    close_range(first, libc::c_uint::MAX);
+}
+
+fn close_range(first: u32, last: u32) {
     // SAFETY: the caller is a forked child whose owned descriptors are never touched or dropped again.
-    let done = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     if done != 0 {
-        for descriptor in first.cast_signed()..4096 {
+        for descriptor in first..=last.min(4095) {
             // SAFETY: as above.
-            unsafe { libc::close(descriptor) };
+            unsafe { libc::close(descriptor.cast_signed()) };
         }
     }
+}
+
+/// Closes every descriptor but these, in a child that will never use another one again.
+pub(super) fn close_all_but(keep: &mut [RawFd]) {
+    keep.sort_unstable();
+    let mut first = 0_u32;
+    for descriptor in keep.iter().filter_map(|descriptor| u32::try_from(*descriptor).ok()) {
+        if descriptor > first {
+            close_range(first, descriptor - 1);
+        }
+        first = first.max(descriptor + 1);
+    }
+    close_from(first);
 }
 
 /// Returns the heap pages of a child that will never use them to the kernel: copies of the parent's.
@@ -319,51 +311,44 @@ pub(super) fn forget_heap() {
     }
 }
 
+/// The arguments and the environment of a program, as the kernel takes them: their use allocates nothing.
+pub(super) struct ExecArguments {
+    argv: Vec<*const libc::c_char>,
+    env: Vec<*const libc::c_char>,
+    // The pointers lead to these texts.
+    _texts: [Vec<CString>; 2],
+}
+
+impl ExecArguments {
+    pub(super) fn new(argv: Vec<CString>, env: Vec<CString>) -> Self {
+        let pointers = |texts: &[CString]| -> Vec<*const libc::c_char> {
+            texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+        };
+        Self { argv: pointers(&argv), env: pointers(&env), _texts: [argv, env] }
+    }
+}
+
 /// Replaces the process by a program; returns only on failure.
-pub(super) fn exec(path: &CString, argv: &[CString], env: &[CString]) -> io::Error {
-    let (argv, env) = (pointers(argv), pointers(env));
+pub(super) fn exec(path: &CStr, arguments: &ExecArguments) -> io::Error {
     // SAFETY: both arrays are null-terminated and live until the call.
-    unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    unsafe { libc::execve(path.as_ptr(), arguments.argv.as_ptr(), arguments.env.as_ptr()) };
     io::Error::last_os_error()
 }
 
 /// Replaces the process by the program behind a descriptor; returns only on failure.
-pub(super) fn exec_descriptor(program: BorrowedFd<'_>, argv: &[CString], env: &[CString]) -> io::Error {
-    let (argv, env) = (pointers(argv), pointers(env));
+pub(super) fn exec_descriptor(program: BorrowedFd<'_>, arguments: &ExecArguments) -> io::Error {
     // SAFETY: as in `exec`; the path is the empty string, as AT_EMPTY_PATH asks for.
     unsafe {
         libc::syscall(
             libc::SYS_execveat,
             program.as_raw_fd(),
             c"".as_ptr(),
-            argv.as_ptr(),
-            env.as_ptr(),
+            arguments.argv.as_ptr(),
+            arguments.env.as_ptr(),
             libc::AT_EMPTY_PATH,
         )
     };
     io::Error::last_os_error()
-}
-
-/// Replaces the process by the program behind a descriptor, without environment and without allocating anything;
-/// returns only on failure.
-pub(super) fn exec_bare(program: BorrowedFd<'_>, argv: &[*const libc::c_char; 2]) -> io::Error {
-    let env: [*const libc::c_char; 1] = [std::ptr::null()];
-    // SAFETY: as in `exec_descriptor`; the caller's array ends with null.
-    unsafe {
-        libc::syscall(
-            libc::SYS_execveat,
-            program.as_raw_fd(),
-            c"".as_ptr(),
-            argv.as_ptr(),
-            env.as_ptr(),
-            libc::AT_EMPTY_PATH,
-        )
-    };
-    io::Error::last_os_error()
-}
-
-fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
-    texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
 }
 
 /// Ends the process without running any of the destructors copied from the parent.

@@ -9,6 +9,7 @@ use super::Host;
 use super::container::{Container, TERMINATION_LOG};
 use super::error::os_error;
 use super::pod::Pod;
+use super::rootfs::remove_directory;
 use super::user::User;
 use crate::journal::{container_dir, tmp_dir};
 use crate::protocol::Launch;
@@ -59,6 +60,15 @@ impl OwnDirectories {
         }
         let shared_layers = beside.map(|target| target.private.join("layers"));
         Ok(Self { dir, tmp, private, root, visible_tmp, shared_layers })
+    }
+
+    /// Removes the directories of an attempt that did not start; a failure leaves them to the next host.
+    pub(super) fn remove(&self) {
+        for path in [&self.private, &self.tmp, &self.dir] {
+            if let Err(error) = remove_directory(path) {
+                eprintln!("cannot remove {}: {error}", path.display());
+            }
+        }
     }
 
     /// Gives the files that the container's program must be able to write to its user.

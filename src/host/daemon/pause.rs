@@ -1,99 +1,140 @@
-//! Starts pid 1 of a pod's PID namespace, which is a program of its own ([`programs::pause`]). It reaps no children: it
-//! ignores SIGCHLD, so that the kernel reaps them.
+//! Starts pid 1 of a PID namespace, which is a program of its own ([`programs::pause`]). It reaps no children: it ignores
+//! SIGCHLD, so that the kernel reaps them.
 //!
-//! Pid 1 is in the host's own mounts and network, and runs as the host's user, as containers do if that is an ordinary
-//! user: a process of the pod that could trace pid 1 would escape from the pod. So only a fully privileged process may
-//! trace it. Pid 1 may not read its own program, and the kernel protects such a process from its exec on: against
-//! tracing, and against access through `/proc/1/root` and the like.
+//! A container with the capability SYS_PTRACE in the namespace controls pid 1, and reaches everything that it has through
+//! `/proc/1`. So it has nothing: its root is an empty directory in memory, its other namespaces and its users are those
+//! of the pod, it has no capabilities, no descriptors, and no system calls but those that it needs. Pid 1 may not read
+//! its own program, either: the kernel then protects it from every process without SYS_PTRACE over the machine.
 //!
-//! If there is no such program for the machine, or it may not run, pid 1 is a copy of the host that has given up all
-//! the rights it can (`child::be_init`).
-#![expect(unsafe_code, reason = "a child that shares memory until it becomes the program")]
+//! All of this is done before a program of a container is in the namespace.
 
-use std::ffi::{c_int, c_void};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
 use rustix::process::Pid;
-use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
-use super::{child, os, signals};
+use super::program::os_text;
+use super::user_namespace::PodUsers;
+use super::{capabilities, child, os, pipe_end, seccomp, signals};
 
-/// The input of a child, and its error if it could not become the program.
-struct PauseStart<'a> {
-    program: &'a OwnedFd,
-    host: Option<&'a OwnedFd>,
-    error: Option<io::Error>,
+/// The system calls of the program, of its exec, and of the report that the exec failed.
+const SYSTEM_CALLS: &[libc::c_long] = &[
+    libc::SYS_execveat,
+    libc::SYS_exit_group,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_pause,
+    libc::SYS_ppoll,
+    libc::SYS_prctl,
+    libc::SYS_restart_syscall,
+    libc::SYS_write,
+];
+
+/// The parameters of a process that is pid 1 of a new PID namespace.
+pub(super) struct PauseRequest<'a> {
+    pub(super) program: &'a OwnedFd,
+    /// Becomes readable when the host dies.
+    pub(super) host: Option<&'a OwnedFd>,
+    /// A directory of the machine, over which the process mounts its empty root.
+    pub(super) directory: &'a Path,
+    /// The pod's namespaces.
+    pub(super) joined: &'a [(OwnedFd, LinkNameSpaceType)],
+    /// The pod's user namespace, if it has its own.
+    pub(super) users: Option<&'a PodUsers>,
+    /// The user namespace of the pod owns the new PID namespace, and not that of the host.
+    pub(super) owned_by_pod: bool,
 }
 
-/// Starts the program as pid 1 of a new PID namespace. The host waits for the exec, which takes no longer than the
-/// system calls in [`become_it`].
-pub(super) fn start(program: &OwnedFd, host: Option<&OwnedFd>) -> io::Result<Pid> {
-    let mut birth = PauseStart { program, host, error: None };
-    let flags = libc::CLONE_NEWPID | libc::CLONE_VM | libc::CLONE_VFORK;
-    // SAFETY: the child shares the memory of this process, which sleeps until the child has another; it has a stack
-    // of its own, `birth` outlives it, and it neither returns nor unwinds into frames of this one.
-    let started = unsafe { os::clone_beside(flags, become_it, (&raw mut birth).cast::<c_void>()) };
-    match (started, birth.error) {
-        // The child has ended, and is reaped like any other.
-        (Ok(_), Some(error)) => Err(error),
-        (started, _) => started,
-    }
-}
-
-extern "C" fn become_it(birth: *mut c_void) -> c_int {
-    // SAFETY: `start` passed it and sleeps, so that no other code uses it.
-    let birth = unsafe { &mut *birth.cast::<PauseStart<'_>>() };
-    child::die_with_host(birth.host);
-    // Pid 1 must not get the signals of a terminal, and not hold descriptors open.
-    let _ = rustix::process::setsid();
-    let _ = rustix::process::chdir("/");
-    os::close_on_exec_from(0);
-    signals::ignore_children();
-    // A process that may read every file could read the program's file.
-    let none = CapabilitySets {
-        effective: CapabilitySet::empty(),
-        permitted: CapabilitySet::empty(),
-        inheritable: CapabilitySet::empty(),
+/// Starts the program as pid 1 of a new PID namespace. The host waits for the exec, which takes no longer than the system
+/// calls until then.
+pub(super) fn start(request: &PauseRequest<'_>) -> io::Result<Pid> {
+    let (read, write) = pipe_end::pipe()?;
+    let pid = match request.users.filter(|_| request.owned_by_pod) {
+        None => match os::fork_init()? {
+            os::ForkResult::Child => {
+                let entered = prepare(request).and_then(|()| enter_users(request));
+                become_program(request, entered, &write)
+            }
+            os::ForkResult::Parent(pid) => pid,
+        },
+        Some(_) => start_inside(request, &write)?,
     };
-    // Executing the program as root would restore the capabilities; this prevents it.
-    let _ = rustix::thread::set_capabilities_secure_bits(CapabilitiesSecureBits::NO_ROOT);
-    let _ = rustix::thread::set_capabilities(None, none);
-    let argv = [c"pause".as_ptr(), std::ptr::null()];
-    birth.error = Some(os::exec_bare(birth.program.as_fd(), &argv));
-    1
+    drop(write);
+    let mut reason = String::new();
+    File::from(read).read_to_string(&mut reason)?;
+    if reason.is_empty() { Ok(pid) } else { Err(io::Error::other(reason)) }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// NODE-7: the program runs, has the name `pause`, and has no file open.
-    #[test]
-    fn the_program_waits_until_it_is_killed() {
-        let program = programs::pause::program();
-        if crate::needs::lacks(crate::needs::Need::ProgramInMemory, program.is_some()) {
-            return;
+/// Starts it by a process that has entered the pod's user namespace.
+fn start_inside(request: &PauseRequest<'_>, report: &OwnedFd) -> io::Result<Pid> {
+    let (read, write) = pipe_end::pipe()?;
+    if let os::ForkResult::Child = os::fork()? {
+        let entered = prepare(request).and_then(|()| enter_users(request));
+        if let Err(error) = &entered {
+            send_reason(report, error);
+            os::exit_now(1);
         }
-        let program = program.expect("it is there");
-        let mut birth = PauseStart { program: &program, host: None, error: None };
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK;
-        // SAFETY: as in `start`; only this thread sleeps, and the child touches what is this thread's alone.
-        let pid = unsafe { os::clone_beside(flags, become_it, (&raw mut birth).cast::<c_void>()) }.unwrap();
-        assert!(birth.error.is_none(), "{:?}", birth.error);
-        let about = format!("/proc/{}", pid.as_raw_nonzero());
-        let soon = std::iter::repeat_with(|| std::fs::read_to_string(format!("{about}/comm")).unwrap());
-        assert!(soon.take(1_000_000).any(|name| name == "pause\n"), "it tells its name first");
-        assert_eq!(std::fs::read(format!("{about}/cmdline")).unwrap(), b"pause\0");
-        match std::fs::read_dir(format!("{about}/fd")) {
-            Ok(open) => assert_eq!(open.count(), 0),
-            // This user owns the process, and still may not read its descriptors.
-            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+        match os::fork_init_sibling() {
+            Ok(os::ForkResult::Child) => become_program(request, Ok(()), report),
+            Ok(os::ForkResult::Parent(pid)) => {
+                let sent = rustix::io::write(&write, &pid.as_raw_nonzero().get().to_ne_bytes());
+                os::exit_now(i32::from(sent.is_err()))
+            }
+            Err(error) => {
+                send_reason(report, &error);
+                os::exit_now(1)
+            }
         }
-        os::signal(pid, libc::SIGTERM);
-        os::signal(pid, libc::SIGKILL);
-        let end =
-            rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).unwrap().unwrap();
-        assert_eq!(end.1.terminating_signal(), Some(libc::SIGKILL), "SIGTERM is nothing to it");
     }
+    drop(write);
+    super::init::reported_pid(&read)
+}
+
+/// Leaves the machine's namespaces, except that of users: they are the pod's, and the root is empty.
+fn prepare(request: &PauseRequest<'_>) -> io::Result<()> {
+    for (namespace, kind) in request.joined {
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(*kind))?;
+    }
+    os::unshare(UnshareFlags::NEWNS)?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    mount("tmpfs", request.directory, "tmpfs", flags, c"mode=555")?;
+    rustix::process::chdir(request.directory)?;
+    rustix::process::pivot_root(".", ".")?;
+    // The machine's root covers the new one at `.`.
+    unmount(".", UnmountFlags::DETACH)?;
+    rustix::process::chdir("/")?;
+    Ok(())
+}
+
+fn enter_users(request: &PauseRequest<'_>) -> io::Result<()> {
+    request.users.map_or(Ok(()), PodUsers::enter)
+}
+
+/// Executes the program, or reports the reason why that is not possible.
+fn become_program(request: &PauseRequest<'_>, prepared: io::Result<()>, report: &OwnedFd) -> ! {
+    let done: io::Result<()> = prepared.and_then(|()| {
+        // After the change of users, which clears the parent-death signal.
+        child::die_with_host(request.host);
+        // Pid 1 must not get the signals of a terminal, and not hold descriptors open.
+        let _ = rustix::process::setsid();
+        os::close_on_exec_from(0);
+        signals::ignore_children();
+        capabilities::drop_all()?;
+        let arguments = os::ExecArguments::new(vec![c"pause".to_owned()], Vec::new());
+        seccomp::allow_only(SYSTEM_CALLS)?;
+        Err(os::exec_descriptor(request.program.as_fd(), &arguments))
+    });
+    if let Err(error) = done {
+        send_reason(report, &error);
+    }
+    os::exit_now(1)
+}
+
+fn send_reason(report: &OwnedFd, error: &io::Error) {
+    // Nothing can be reported if this fails too.
+    let _ = rustix::io::write(report, os_text(error).as_bytes());
 }

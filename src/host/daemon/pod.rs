@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use jiff::Timestamp;
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, unmount};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 use super::container::Container;
@@ -19,6 +22,7 @@ use super::network::Network;
 use super::rootfs::remove_directory;
 use super::user_namespace::{NamespaceMaker, PodUsers};
 use super::{Host, memory_volumes, os, sysctls, terminals};
+use crate::id_ranges::lock_id_range;
 use crate::journal::{self, Entry, JournaledPod};
 use crate::{IdRange, SandboxRecord, SandboxSpec};
 
@@ -30,10 +34,14 @@ pub(super) struct Pod {
     /// The directory of its files for containers: in memory if there are namespaces, else beside its volumes.
     pub(super) private: PathBuf,
     pub(super) containers: RefCell<Vec<Rc<Container>>>,
+    /// The names and attempts of containers that are being created and are not among these yet.
+    pub(super) launching: RefCell<BTreeSet<(String, u32)>>,
     /// Host name, IPC and network namespaces; none without namespaces, or for a dead sandbox.
     pub(super) namespaces: RefCell<Vec<(OwnedFd, LinkNameSpaceType)>>,
     /// Its user namespace, which owns these; none for a pod with the machine's users, or for a dead sandbox.
     pub(super) users: RefCell<Option<PodUsers>>,
+    /// Keeps the ids of this namespace from pods of other clusters.
+    id_lock: RefCell<Option<fs::File>>,
     /// The init process of a pod with a shared PID namespace.
     pub(super) init: RefCell<Option<Init>>,
 }
@@ -48,6 +56,7 @@ impl Pod {
         if spec.users.is_some() {
             host.isolation.pod_users.clone().map_err(io::Error::other)?;
         }
+        let id_lock = spec.users.map(lock_id_range).transpose()?;
         let mut users = None;
         let namespaces = if let Some(ids) = spec.users {
             let (made, of_pod) = namespaces_of_users(&spec, ids, host.network.as_ref())?;
@@ -71,7 +80,9 @@ impl Pod {
             memory_volumes::mount_all(&private, &spec.memory_volumes)?;
         }
         let init = if host.isolation.namespaces && spec.share_process_namespace && !spec.host.pid {
-            Some(host.make_init()?)
+            let init = host.make_init(&namespaces, users.as_ref(), true)?;
+            mount_shared_proc(host, &init, &private).inspect_err(|_| os::signal(init.pid, libc::SIGKILL))?;
+            Some(init)
         } else {
             None
         };
@@ -81,8 +92,10 @@ impl Pod {
             ready: Cell::new(true),
             private,
             containers: RefCell::default(),
+            launching: RefCell::default(),
             namespaces: RefCell::new(namespaces),
             users: RefCell::new(users),
+            id_lock: RefCell::new(id_lock),
             init: RefCell::new(init),
         })
     }
@@ -95,12 +108,14 @@ impl Pod {
             containers.map(|journaled| Rc::new(Container::dead(uid, journaled, &private, host_dir)));
         Self {
             containers: RefCell::new(containers.collect()),
+            launching: RefCell::default(),
             spec: journaled.spec,
             created_at: journaled.created_at,
             ready: Cell::new(false),
             private,
             namespaces: RefCell::default(),
             users: RefCell::default(),
+            id_lock: RefCell::default(),
             init: RefCell::new(None),
         }
     }
@@ -118,6 +133,9 @@ impl Pod {
         if host.isolation.namespaces {
             memory_volumes::unmount_all(&self.private, &self.spec.memory_volumes)?;
             terminals::unmount_own(&self.private)?;
+            if self.spec.share_process_namespace {
+                unmount_shared_proc(&self.private)?;
+            }
         }
         remove_directory(&self.private)?;
         remove_directory(&journal::pod_dir(&host.dir, &self.spec.pod_uid))
@@ -162,10 +180,31 @@ impl Pod {
         // An ended pod may stay for long, and would occupy descriptors of this process.
         self.namespaces.take();
         self.users.take();
+        self.id_lock.take();
         host.cgroups.remove_pod(&self.spec.pod_uid);
         if ran {
             host.pod_changed(&self.spec.pod_uid);
         }
+    }
+}
+
+/// The directory of the /proc of a shared PID namespace, below the pod's private directory. A container's start mounts it
+/// from there: to mount another, it would have to be in the namespace with rights over the machine.
+pub(super) const SHARED_PROC: &str = "proc";
+
+fn mount_shared_proc(host: &Host, init: &Init, private: &Path) -> io::Result<()> {
+    // A sandbox that is created again has another PID namespace.
+    unmount_shared_proc(private)?;
+    let place = private.join(SHARED_PROC);
+    fs::create_dir_all(&place)?;
+    host.mount_proc(&init.namespace, &place)
+}
+
+fn unmount_shared_proc(private: &Path) -> io::Result<()> {
+    match unmount(private.join(SHARED_PROC), UnmountFlags::DETACH) {
+        // It was not mounted, or has no directory.
+        Err(Errno::INVAL | Errno::NOENT) | Ok(()) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

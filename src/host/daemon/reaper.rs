@@ -19,13 +19,13 @@ pub(super) struct ProcessExit {
 }
 
 impl ProcessExit {
-    /// Converts the result of `wait`.
-    pub(super) fn of(status: rustix::process::WaitStatus) -> Self {
-        let signal = status.terminating_signal();
-        Self {
-            code: signal.map_or_else(|| status.exit_status().unwrap_or(255), |number| 128 + number),
-            signal,
+    /// Converts the status that `wait` returns.
+    pub(super) fn of(status: i32) -> Self {
+        if libc::WIFSIGNALED(status) {
+            let number = libc::WTERMSIG(status);
+            return Self { code: 128 + number, signal: Some(number) };
         }
+        Self { code: if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 255 }, signal: None }
     }
 }
 
@@ -63,7 +63,7 @@ impl Reaper {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if let Some(waiting) = self.waiting.borrow_mut().remove(&pid) {
                 // A missing receiver is fine: the process is reaped all the same.
-                let _ = waiting.send(ProcessExit::of(status));
+                let _ = waiting.send(ProcessExit::of(status.as_raw()));
             }
         }
     }

@@ -66,14 +66,3 @@ pub(super) fn of_children() -> io::Result<OwnedFd> {
         if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
     }
 }
-
-/// Waits until a child changes state. SIGCHLD must be blocked.
-pub(super) fn wait_for_child() {
-    // SAFETY: waits for one signal of a set that is built here.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        libc::sigwaitinfo(&raw const set, std::ptr::null_mut());
-    }
-}

@@ -9,14 +9,15 @@ use tokio::sync::oneshot;
 
 use super::cgroup::Group;
 use super::child::{self, Files, Plan, Stdio};
+use super::error::os_error;
+use super::inhabited::Helper;
 use super::pod::Pod;
 use super::reaper::ProcessExit;
 use super::seccomp::Filter;
 use super::subreaper::Subreaper;
 use super::user::User;
 use super::{Host, os};
-use crate::Program;
-use crate::Security;
+use crate::{Program, RuntimeError, Security};
 
 /// The parameters of a process in a pod.
 pub(super) struct SpawnRequest<'a> {
@@ -36,15 +37,26 @@ pub(super) struct SpawnRequest<'a> {
     pub(super) parent: Parent<'a>,
 }
 
-/// The parent of a new process.
+/// The parent and the PID namespace of a new process.
 #[derive(Clone, Copy)]
 pub(super) enum Parent<'a> {
-    /// In a PID namespace of its own, whose end is the container's end.
+    /// In a PID namespace of its own, in which no program is yet, and whose end is the container's end.
     Own(&'a OwnedFd),
     /// As pid 1 of a new PID namespace inside this one, whose end is the container's end.
     First(&'a OwnedFd),
-    /// Below a subreaper: in a shared PID namespace, or in the host's own.
-    BelowSubreaper(Option<&'a OwnedFd>),
+    /// In a PID namespace in which programs of containers run.
+    Inhabited(&'a OwnedFd, Containment),
+    /// Below a subreaper in the host's own PID namespace.
+    BelowSubreaper,
+}
+
+/// The process whose end is the end of all processes of a container or command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Containment {
+    /// Pid 1 of the PID namespace.
+    Init,
+    /// A subreaper for this process alone.
+    Subreaper,
 }
 
 /// A process that was just forked.
@@ -54,9 +66,26 @@ pub(super) struct SpawnedProcess {
     pub(super) keeper: Option<Rc<Subreaper>>,
 }
 
+/// The result of a fork.
+enum Forked {
+    Process(SpawnedProcess),
+    /// A helper that will create the process.
+    Helper(Helper),
+}
+
 impl Host {
     /// Forks a process of a pod.
-    pub(super) fn spawn(self: &Rc<Self>, spawn: SpawnRequest<'_>) -> std::io::Result<SpawnedProcess> {
+    pub(super) async fn spawn(
+        self: &Rc<Self>,
+        spawn: SpawnRequest<'_>,
+    ) -> Result<SpawnedProcess, RuntimeError> {
+        match self.fork_for(spawn).map_err(os_error("fork"))? {
+            Forked::Process(process) => Ok(process),
+            Forked::Helper(helper) => self.create_by(helper).await,
+        }
+    }
+
+    fn fork_for(self: &Rc<Self>, spawn: SpawnRequest<'_>) -> std::io::Result<Forked> {
         let doors = spawn.group.map(Group::procs_files).unwrap_or_default();
         let namespaces = spawn.pod.namespaces.borrow();
         let plan = Plan {
@@ -82,15 +111,16 @@ impl Host {
         let forked = match spawn.parent {
             Parent::Own(namespace) => self.fork_into(Some(namespace))?,
             Parent::First(outer) => self.fork_first_inside(outer)?,
-            Parent::BelowSubreaper(namespace) => {
-                let (pid, ended, keeper) = self.fork_under_subreaper(&plan, namespace)?;
-                return Ok(SpawnedProcess { pid, ended, keeper: Some(keeper) });
+            Parent::Inhabited(namespace, containment) => {
+                return self.fork_helper(&plan, namespace, containment).map(Forked::Helper);
             }
+            Parent::BelowSubreaper => return self.fork_under_subreaper(&plan).map(Forked::Process),
         };
         match forked {
             os::ForkResult::Child => child::run(&plan),
             os::ForkResult::Parent(pid) => {
-                Ok(SpawnedProcess { pid, ended: self.reaper.expect(pid), keeper: None })
+                let ended = self.reaper.expect(pid);
+                Ok(Forked::Process(SpawnedProcess { pid, ended, keeper: None }))
             }
         }
     }

@@ -31,6 +31,7 @@ use crate::PodUid;
 use crate::descendants::{Descendants, id_prefix};
 use crate::journal::{self, Journal};
 use base::socket_path::reachable;
+use programs::pause::NamespacePrograms;
 
 /// Timeout for the exit of a dead host's processes. A host that starts beside them would run them twice.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -82,7 +83,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let own = rustix::process::getpid();
     let alive = rustix::process::pidfd_open(own, PidfdFlags::empty()).ok();
     let network = arguments.fabric.as_ref().map(Network::join).transpose().map_err(|e| e.to_string())?;
-    let mut isolation = Isolation::choose(arguments.no_namespaces, network.is_some(), &cgroups);
+    let no_namespaces = arguments.no_namespaces || !NamespacePrograms::SUPPORTED;
+    let mut isolation = Isolation::choose(no_namespaces, network.is_some(), &cgroups);
     let name = if network.is_some() { "fabric" } else { "loopback" };
     isolation.facts.insert("podium.dev/network".to_owned(), name.to_owned());
     let own_pid_namespace = if isolation.namespaces && isolation.can_return {
@@ -106,6 +108,8 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         }
         _ => None,
     };
+    let programs = isolation.namespaces.then(|| NamespacePrograms::create(memory.as_deref().unwrap_or(&dir)));
+    let programs = programs.transpose().map_err(at("programs of PID namespaces"))?;
     let (pods, journal) = take_over(&dir, memory.as_deref()).map_err(at("journal"))?;
     let host = Rc::new(Host {
         dir,
@@ -118,7 +122,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         isolation,
         network,
         own_program,
-        pause: programs::pause::program(),
+        programs,
         alive,
         own_pid_namespace,
         open_files_limit,

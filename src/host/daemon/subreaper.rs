@@ -3,6 +3,9 @@
 //! The process is a subreaper: every process that a container forks, detaches, renames or strips of its environment
 //! stays below it. The host kills the processes below; the subreaper does so only if the host has died. It exits when
 //! nothing is left. It allocates nothing: its heap goes back to the kernel.
+//!
+//! In a PID namespace that containers share, the subreaper is a program of its own
+//! ([`programs::pause::NamespacePrograms`]), because containers can control it. The end of pid 1 of the namespace ends it.
 
 use crate::process_tree;
 use std::cell::Cell;
@@ -18,6 +21,7 @@ use tokio::sync::{oneshot, watch};
 use super::child::{self, Plan};
 use super::pipe_end::PipeEnd;
 use super::reaper::ProcessExit;
+use super::spawn::SpawnedProcess;
 use super::{Host, os, signals};
 
 /// The interval between two rounds of killing, for processes that were created meanwhile.
@@ -43,6 +47,8 @@ impl Subreaper {
         tokio::task::spawn_local(async move {
             let pid = keeper.pid.as_raw_nonzero().get();
             while !keeper.has_exited() {
+                // Root of the container may have stopped it, and then it reaps nothing.
+                os::signal(keeper.pid, libc::SIGCONT);
                 for pid in process_tree::below(&[pid]).into_iter().filter_map(Pid::from_raw) {
                     os::signal(pid, libc::SIGKILL);
                 }
@@ -62,30 +68,48 @@ impl Subreaper {
     }
 }
 
+/// The PID namespace of a subreaper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PidNamespace {
+    /// The host's own.
+    Own,
+    /// One that containers share.
+    OfPod,
+}
+
 impl Host {
-    /// Forks a subreaper, in a PID namespace or in the host's own, and below it the process of the plan.
-    pub(super) fn fork_under_subreaper(
-        self: &Rc<Self>,
-        plan: &Plan<'_>,
-        namespace: Option<&OwnedFd>,
-    ) -> io::Result<(Pid, oneshot::Receiver<ProcessExit>, Rc<Subreaper>)> {
+    /// Forks a subreaper in the host's own PID namespace, and below it the process of the plan.
+    pub(super) fn fork_under_subreaper(self: &Rc<Self>, plan: &Plan<'_>) -> io::Result<SpawnedProcess> {
         let (ours, its) = super::pipe_end::pipe()?;
-        let pid = match self.fork_into(namespace)? {
+        let pid = match os::fork()? {
             os::ForkResult::Child => run_subreaper(&its, plan),
             os::ForkResult::Parent(pid) => pid,
         };
         let end = self.reaper.expect(pid);
         drop(its);
+        self.follow_subreaper(pid, end, ours, PidNamespace::Own)
+    }
+
+    /// Returns the process below a subreaper that was just created, and follows both.
+    pub(super) fn follow_subreaper(
+        self: &Rc<Self>,
+        pid: Pid,
+        end: oneshot::Receiver<ProcessExit>,
+        line: OwnedFd,
+        namespace: PidNamespace,
+    ) -> io::Result<SpawnedProcess> {
         let mut number = [0; 4];
-        // The process reports its number at once; if it died first, the line is closed.
-        let count = rustix::io::read(&ours, &mut number)?;
+        // The subreaper reports the number of its child at once; if it died first, the line is closed.
+        let count = rustix::io::read(&line, &mut number)?;
         let reported = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
         let main = match namespace {
-            // The reported number belongs to the process's own namespace.
-            Some(_) => reported.and(process_tree::children(pid.as_raw_nonzero().get()).first().copied()),
-            None => reported.map(|pid| pid.as_raw_nonzero().get()),
+            // The reported number belongs to the subreaper's namespace.
+            PidNamespace::OfPod => {
+                reported.and(process_tree::children(pid.as_raw_nonzero().get()).first().copied())
+            }
+            PidNamespace::Own => reported.map(|pid| pid.as_raw_nonzero().get()),
         };
-        let line = Rc::new(PipeEnd::new(ours)?);
+        let line = Rc::new(PipeEnd::new(line)?);
         let (sender, gone) = watch::channel(false);
         let keeper =
             Rc::new(Subreaper { pid, _line: Rc::clone(&line), killing: Cell::new(false), exited: gone });
@@ -106,7 +130,7 @@ impl Host {
             // A missing receiver is fine: the host ends.
             let _ = sender.send(read_end(&line).await);
         });
-        Ok((main, ended, keeper))
+        Ok(SpawnedProcess { pid: main, ended, keeper: Some(keeper) })
     }
 
     /// Kills processes that became the host's children without being started by it, until there are none.
@@ -133,9 +157,8 @@ async fn read_end(line: &PipeEnd) -> ProcessExit {
     let (_open, mut over) = watch::channel(false);
     while let Some(bytes) = line.next(&mut over, <[u8]>::to_vec).await {
         report.extend(bytes);
-        if let [a, b, c, d, e, f, g, h] = report[..] {
-            let (code, signal) = (i32::from_ne_bytes([a, b, c, d]), i32::from_ne_bytes([e, f, g, h]));
-            return ProcessExit { code, signal: (signal != 0).then_some(signal) };
+        if let Some((status, _)) = report.split_first_chunk() {
+            return ProcessExit::of(i32::from_ne_bytes(*status));
         }
     }
     ProcessExit { code: 128 + libc::SIGKILL, signal: Some(libc::SIGKILL) }
@@ -197,12 +220,8 @@ fn reap(main: Pid, main_ended: &mut bool, line: BorrowedFd<'_>) {
         match rustix::process::wait(WaitOptions::NOHANG) {
             Ok(Some((pid, status))) if pid == main => {
                 *main_ended = true;
-                let ended = ProcessExit::of(status);
-                let mut report = [0; 8];
-                report[..4].copy_from_slice(&ended.code.to_ne_bytes());
-                report[4..].copy_from_slice(&ended.signal.unwrap_or(0).to_ne_bytes());
                 // A dead host needs no report.
-                let _ = rustix::io::write(line, &report);
+                let _ = rustix::io::write(line, &status.as_raw().to_ne_bytes());
             }
             Ok(Some(_)) => {}
             Err(_) if *main_ended => os::exit_now(0),

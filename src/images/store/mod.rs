@@ -25,6 +25,10 @@
 //! links to their files; where it unpacks into a mount, it treats both as this store does.)
 //!
 //! Readers take no lock. Nothing here runs anything, and nothing uses a network.
+//!
+//! An image is in the store exactly if it has a record. A writer adds the record after the layers, and the names after the
+//! record; a removal takes the record first. A crash in between leaves layers or names without an image, which no reader
+//! counts, and which the next writer and the garbage collection remove.
 
 mod archive;
 mod blobs;
@@ -84,12 +88,17 @@ type Names = BTreeMap<String, String>;
 /// The store's content at one moment.
 #[derive(Debug, Default)]
 struct Index {
+    /// The names of images that are in the store.
     names: Names,
     images: BTreeMap<String, StoredImage>,
+    /// `tags.json` has more names: those of images whose removal was interrupted after their records were gone.
+    has_other_names: bool,
 }
 
-/// Identifies a version of `tags.json`.
+/// Identifies a version of a file, or of a directory's list.
 type FileStamp = (u64, i64, i64, u64);
+/// Identifies a version of the store: of `tags.json`, and of the list of records, which a removal changes first.
+type StoreStamp = [Option<FileStamp>; 2];
 
 /// The images of one data directory.
 #[derive(Debug)]
@@ -97,7 +106,7 @@ pub struct ImageStore {
     directory: PathBuf,
     owners: LayerOwners,
     // The content at the last read; locked only for short reads of small files.
-    cached: Mutex<(Option<FileStamp>, Arc<Index>)>,
+    cached: Mutex<(Option<StoreStamp>, Arc<Index>)>,
 }
 
 impl ImageStore {
@@ -169,9 +178,11 @@ impl ImageStore {
 
     /// Returns the current content; reads it again only after a change.
     fn index(&self) -> Arc<Index> {
-        let stamp = fs::metadata(self.names_path())
-            .ok()
-            .map(|about| (about.ino(), about.mtime(), about.mtime_nsec(), about.size()));
+        let stamp_of = |path: PathBuf| {
+            let about = fs::metadata(path).ok()?;
+            Some((about.ino(), about.mtime(), about.mtime_nsec(), about.size()))
+        };
+        let stamp = Some([stamp_of(self.names_path()), stamp_of(self.records())]);
         let mut known = self.cached.lock();
         if known.0 != stamp {
             *known = (stamp, Arc::new(self.read_index()));
@@ -186,8 +197,17 @@ impl ImageStore {
             tracing::warn!("cannot read the names of the images in {}: {error}", self.directory.display());
             BTreeMap::new()
         });
-        let images = self.read_records().images.into_iter().map(|image| (image.id.clone(), image));
-        Index { names, images: images.collect() }
+        let records = self.read_records();
+        let images = records.images.into_iter().map(|image| (image.id.clone(), image));
+        let mut index = Index { names, images: images.collect(), has_other_names: false };
+        // Names may belong to an unreadable record.
+        if records.unreadable == 0 {
+            let count = index.names.len();
+            let Index { names, images, .. } = &mut index;
+            names.retain(|_, id| images.contains_key(id));
+            index.has_other_names = index.names.len() < count;
+        }
+        index
     }
 
     fn names_path(&self) -> PathBuf {
@@ -200,6 +220,13 @@ impl ImageStore {
         let lock = fs::File::options().create(true).append(true).open(self.directory.join("lock"))?;
         flock(&lock, FlockOperation::LockExclusive)?;
         Ok(lock)
+    }
+
+    /// Removes names from `tags.json` whose images are gone. They would come back with a record of the same image. The
+    /// caller holds the store's lock.
+    fn forget_removed_names(&self) -> io::Result<()> {
+        let index = self.index();
+        if index.has_other_names { self.write_names(&index.names) } else { Ok(()) }
     }
 
     /// Replaces the names. The caller holds the store's lock.

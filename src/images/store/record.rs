@@ -13,7 +13,7 @@ use super::ImageStore;
 use super::configuration::RunConfig;
 use super::digest::{ChainId, Digest};
 use super::provenance::Provenance;
-use super::work::entries;
+use super::work::{entries, step};
 
 /// One image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +68,7 @@ pub(super) const LAYER_ROOT: &str = "root";
 
 impl LayerRecord {
     pub(super) fn write(&self, layer: &Path) -> io::Result<()> {
+        step("write record of", layer);
         fs::write(layer.join(LAYER_RECORD), serde_json::to_vec(self)?)
     }
 
@@ -192,15 +193,22 @@ fn read_image(path: &Path) -> io::Result<StoredImage> {
     Ok(image)
 }
 
+/// The extension of a file that is not completely written.
+pub(super) const UNFINISHED: &str = "new";
+
 /// Replaces a file of the store as a whole, durably. The caller is the only writer.
 pub(super) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
+    name.push(".");
+    name.push(UNFINISHED);
     let temporary = path.with_file_name(name);
+    step("write", &temporary);
     let mut file = File::create(&temporary)?;
     file.write_all(content)?;
     file.sync_all()?;
+    step("replace", path);
     fs::rename(&temporary, path)?;
+    step("sync", path);
     sync_directory(path.parent().unwrap_or(Path::new(".")))
 }
 

@@ -1,5 +1,6 @@
 //! Removes images: by name, or those that nothing uses. First the record goes, then the layers that no image has, then
-//! the names: a crash leaves no image without its layers.
+//! the names: a crash leaves no image without its layers. Names without a record count for nothing, and the next writer
+//! removes them.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -13,7 +14,7 @@ use super::digest::ChainId;
 use super::owners::chain_in;
 use super::provenance::Provenance;
 use super::record::{LayerRecord, sync_directory};
-use super::work::{WorkDir, entries, remove_tree};
+use super::work::{WorkDir, entries, remove_tree, step};
 use super::{ImageStore, Index, Names, StoredImage};
 use crate::ImageReference;
 
@@ -176,6 +177,7 @@ impl ImageStore {
     ) -> io::Result<Option<WorkDir>> {
         // Without its record an image is not found, even if it has names.
         for image in images {
+            step("remove record", &self.record_path(image));
             unless_missing(fs::remove_file(self.record_path(image)))?;
         }
         if !images.is_empty() && self.records().is_dir() {
@@ -232,6 +234,7 @@ impl ImageStore {
 
 /// Moves a directory of the store to those that are to be removed, or removes it now.
 fn discard(path: &Path, trash: Option<&WorkDir>) -> io::Result<()> {
+    step("discard", path);
     let name = path.file_name().unwrap_or_default();
     if trash.is_some_and(|trash| fs::rename(path, trash.path().join(name)).is_ok()) {
         return Ok(());

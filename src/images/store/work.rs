@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::ImageStore;
+use super::record::UNFINISHED;
+use base::step_observer::record_step;
 
 /// The file in a writer's directory that it holds a lock on.
 const HOLDER: &str = "holder";
@@ -64,6 +66,7 @@ impl ImageStore {
     /// As [`Self::work_dir`], for a caller that holds the store's lock.
     pub(super) fn work_dir_under(&self, _lock: &File) -> io::Result<WorkDir> {
         let path = self.new_directory().join(format!("{:016x}", base::random::random::<u64>()));
+        step("create", &path);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(path.join(RETAINED))?;
         let holder = File::create(path.join(HOLDER))?;
         flock(&holder, FlockOperation::NonBlockingLockExclusive)?;
@@ -88,6 +91,19 @@ impl ImageStore {
     /// Removes what crashed writers left.
     pub(super) fn remove_remains(&self) -> io::Result<()> {
         let lock = self.lock()?;
+        // A full disk refuses the names, and must not prevent removals.
+        if let Err(error) = self.forget_removed_names() {
+            tracing::warn!(
+                "cannot remove the names of removed images in {}: {error}",
+                self.directory.display()
+            );
+        }
+        // Records that were not written completely.
+        for path in entries(&self.records())? {
+            if path.extension().is_some_and(|extension| extension == UNFINISHED) {
+                remove_or_warn(&path);
+            }
+        }
         let mut abandoned = Vec::new();
         for path in entries(&self.new_directory())? {
             // Each writer takes its lock while it holds the store's: without a holder, there is no writer.
@@ -119,6 +135,11 @@ fn remove_or_warn(path: &Path) {
     }
 }
 
+/// Reports a change that is about to be made, for tests that kill the process there.
+pub(super) fn step(change: &str, path: &Path) {
+    record_step(format_args!("{change} {}", path.display()));
+}
+
 /// The paths in a directory, which need not exist.
 pub(super) fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
     match fs::read_dir(directory) {
@@ -129,6 +150,7 @@ pub(super) fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Removes a directory with everything in it, even directories that their owner may not list or write.
 pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
+    step("remove", path);
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return fs::remove_file(path),

@@ -20,7 +20,7 @@ use super::layer_tree::{LayerTree, WhiteoutForm};
 use super::options::{Limits, LoadError};
 use super::read_ahead::read_ahead;
 use super::record::{LAYER_ROOT, LayerRecord, StoredImage, sync_directory};
-use super::work::{WorkDir, remove_tree};
+use super::work::{WorkDir, remove_tree, step};
 use super::{ImageStore, Names};
 use crate::ImageReference;
 use base::layers::Layers;
@@ -149,7 +149,9 @@ impl ImageWriter<'_> {
                 // An incomplete layer, as a user leaves it who deletes files of the store.
                 fs::rename(&place, self.work.path().join("damaged"))?;
             }
+            step("add layer", &place);
             fs::rename(&making, &place)?;
+            step("sync layer", &place);
             sync_directory(layers)?;
             Ok(true)
         };
@@ -187,6 +189,7 @@ impl ImageWriter<'_> {
         let root = making.join(LAYER_ROOT);
         fs::DirBuilder::new().mode(0o700).create(making).map_err(at())?;
         make_root(&root).map_err(at())?;
+        step("unpack layer", making);
         let below = self.layers.iter().skip(self.covered_layers).rev();
         let below = below.map(|layer| self.store.layer_directory(layer).join(LAYER_ROOT));
         let layers = Layers::new(std::iter::once(root.clone()).chain(below).collect());
@@ -251,6 +254,7 @@ impl ImageWriter<'_> {
         };
         let added = || -> io::Result<()> {
             let _lock = self.store.lock()?;
+            self.store.forget_removed_names()?;
             self.store.write_record(&image)?;
             self.store.add_names(&image, names)
         };

@@ -180,7 +180,7 @@ impl SyncPod<'_> {
         }
         let result = self.node.runtime.run_sandbox(spec).await;
         match &result {
-            Ok(record) if record.spec.users != users => {
+            Ok(record) if users.is_some() && record.spec.users.is_none() => {
                 self.state.stale = true;
                 let uid = self.pod.uid().to_owned();
                 // It is stopped again at the next attempt if this fails.
@@ -189,9 +189,19 @@ impl SyncPod<'_> {
                     (hostUsers: false): drain and restart the node";
                 return self.sandbox_failed(why.to_owned());
             }
-            Ok(record) => self.state.observed.sandbox = Some(record.clone()),
+            Ok(record) => {
+                if let Some(range) = record.spec.users {
+                    // The node may have created the sandbox in an attempt of which this process got no answer.
+                    self.workers.context.id_ranges.reserve(self.pod.uid(), range);
+                }
+                self.state.observed.sandbox = Some(record.clone());
+            }
             Err(error) => {
                 self.state.stale = true;
+                if users.is_some() {
+                    // A pod of another cluster may have these ids by now.
+                    self.workers.context.id_ranges.release(self.pod.uid());
+                }
                 let message = format!("Failed to create pod sandbox: {error}");
                 self.event(EventType::Warning, "FailedCreatePodSandBox", message);
             }

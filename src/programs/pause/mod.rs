@@ -1,11 +1,11 @@
-//! Programs that wait: the pause image's, which is part of this binary and ends on a signal, and pid 1 of a pod's PID
-//! namespace ([`program`]), which is a program of its own.
+//! Programs that wait: the pause image's, which is part of this binary and ends on a signal, and those beside containers
+//! in a PID namespace ([`NamespacePrograms`]), which are programs of their own.
 
 mod elf;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-pub use elf::program;
+pub use elf::NamespacePrograms;
 
 /// Sleeps until it receives SIGTERM or SIGINT.
 pub(crate) async fn wait() -> std::io::Result<()> {

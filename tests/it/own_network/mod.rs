@@ -4,6 +4,7 @@ mod addresses;
 mod cluster_domain;
 mod crashes;
 mod data_dir;
+pub(crate) mod debuggers;
 mod devices;
 mod dual_stack;
 mod fallback;

@@ -1,5 +1,6 @@
 //! Pods with users of their own (`hostUsers: false`): their owners, rights and ids, and the nodes that refuse them.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -10,13 +11,13 @@ use tar::EntryType;
 use super::{Cluster, needs, users};
 use crate::fabric::User;
 use crate::images::{Layer, load_archive, saved};
-use crate::instance::{DataDir, wait_for};
+use crate::instance::wait_for;
 use crate::needs::{Need, lacks};
 
-const IMAGE: &str = "users/app:v1";
+pub(super) const IMAGE: &str = "users/app:v1";
 
 /// Loads an image with a shell, a program with the set-user-ID bit, and files of several owners.
-fn load(home: &DataDir) {
+pub(super) fn load(cluster: &Cluster) {
     let mut layer = Layer::new();
     for program in [
         "sh", "cat", "id", "sleep", "stat", "chown", "touch", "mkdir", "mknod", "mount", "umount", "unshare",
@@ -31,7 +32,7 @@ fn load(home: &DataDir) {
     layer.file("etc/passwd", "root:x:0:0::/root:/bin/sh\napp:x:1000:1000::/:/bin/sh\n");
     layer.directory("tmp", 0o1777);
     let config = json!({"Cmd": ["sleep", "100000"], "Env": ["PATH=/bin"], "WorkingDir": "/work"});
-    load_archive(home, IMAGE, &saved(IMAGE, &layer.finish(), &config));
+    load_archive(&cluster.home, IMAGE, &saved(IMAGE, &layer.finish(), &config));
 }
 
 /// A pod with users of its own.
@@ -94,7 +95,7 @@ fn cluster() -> Option<Cluster> {
     }
     let node: Value = serde_json::from_str(&node).unwrap();
     assert_eq!(node["status"]["runtimeHandlers"][0]["features"]["userNamespaces"], true);
-    load(&cluster.home);
+    load(&cluster);
     Some(cluster)
 }
 
@@ -226,14 +227,72 @@ fn a_pod_has_users_of_its_own_pod_18() {
     cluster.ready("later");
     assert!(!firsts.contains(&first_id(&cluster, "later")));
 
-    // The end of a pod leaves nothing, and its ids are free.
+    // The end of a pod leaves nothing, and its ids are free, unless another cluster has taken them.
     let files = directory(&cluster, "node-1", "mapped");
     cluster.instance.kubectl(&["delete", "pod", "mapped"]);
     wait_for("the pod's files to be removed", || (!files.exists()).then_some(()));
     assert_eq!(users_of_processes(firsts[0]), Vec::<String>::new());
     cluster.apply(&pod("again", "node-2", &json!({})));
     cluster.ready("again");
-    assert_eq!(first_id(&cluster, "again"), firsts[0]);
+    assert!(!firsts[1..].contains(&first_id(&cluster, "again")));
+    cluster.instance.stop();
+}
+
+/// POD-18: pods of two clusters on one machine have different ids, also after a restart of one of them.
+#[test]
+fn pods_of_two_clusters_have_different_ids_pod_18() {
+    needs!(Kubectl);
+    let Some(one) = cluster() else { return };
+    let other = Cluster::start(User::Own, "");
+    load(&other);
+    for name in ["a", "b"] {
+        for cluster in [&one, &other] {
+            cluster.apply(&pod(name, "node-1", &json!({})));
+            cluster.ready(name);
+        }
+    }
+    let ids = |one: &Cluster, other: &Cluster| {
+        let all: BTreeSet<u32> = [one, other]
+            .into_iter()
+            .flat_map(|cluster| ["a", "b"].map(|name| first_id(cluster, name)))
+            .collect();
+        assert_eq!(all.len(), 4, "{all:?}");
+    };
+    ids(&one, &other);
+    // The hosts keep the ids of a killed control plane.
+    let Cluster { instance, user, home } = other;
+    instance.crash();
+    one.apply(&pod("meanwhile", "node-2", &json!({})));
+    one.ready("meanwhile");
+    let other = Cluster { instance: Cluster::serve(&home, user), user, home };
+    ids(&one, &other);
+    assert!(["a", "b"].iter().all(|name| first_id(&other, name) != first_id(&one, "meanwhile")));
+    other.instance.stop();
+    one.instance.stop();
+}
+
+/// POD-18: the pod's users own the PID namespace, so that its root can mount a /proc of it, unless a loaded image's
+/// program is process 1.
+#[test]
+fn the_users_of_a_pod_own_its_processes_pod_18() {
+    needs!(Kubectl);
+    let Some(cluster) = cluster() else { return };
+    let of = |name: &str, image: &str, shared: bool| {
+        let security = json!({"procMount": "Unmasked", "capabilities": {"add": ["SYS_ADMIN"]}});
+        let containers = json!([{"name": "c", "image": image, "command": ["sleep", "100000"],
+            "securityContext": security}]);
+        pod(name, "node-1", &json!({"containers": containers, "shareProcessNamespace": shared}))
+    };
+    let pods =
+        [("builtin", "busybox", false, true), ("shared", IMAGE, true, true), ("image", IMAGE, false, false)];
+    cluster.apply(&pods.map(|(name, image, shared, _)| of(name, image, shared)).concat());
+    for (name, .., is_owner) in pods {
+        cluster.ready(name);
+        let output =
+            cluster.shell(name, "mkdir -p /tmp/proc && mount -t proc none /tmp/proc && cat /tmp/proc/1/comm");
+        let expect = if is_owner { "pause" } else { "permission denied" };
+        assert!(output.contains(expect), "{name}: {output}");
+    }
     cluster.instance.stop();
 }
 

@@ -2,6 +2,7 @@
 //! authentication, tokens and TLS, from mirrors, and what happens while the registry is down (IMG-4, IMG-6, IMG-7, IMG-8).
 
 mod debian;
+mod full_disk;
 mod token_server;
 
 use std::net::TcpListener;

@@ -6,6 +6,7 @@ mod hung;
 mod life;
 mod limits;
 pub(crate) mod node;
+mod pid_namespaces;
 mod sandbox;
 mod sessions;
 mod volumes;

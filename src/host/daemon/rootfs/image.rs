@@ -69,9 +69,7 @@ fn own_directories(view: &View) -> io::Result<DeviceMounts> {
         }
         fs::create_dir(path)?;
     }
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    // A process in the machine's PID namespace may not be allowed to mount a new /proc.
-    mount("proc", &proc, "proc", flags, None).or_else(|_| mount_bind_recursive("/proc", &proc))?;
+    kernel::mount_proc(&view.proc, &proc)?;
     mount("tmpfs", &dev, "tmpfs", MountFlags::NOSUID, c"mode=755,size=65536k")?;
     build_dev(&dev, view.terminals.as_deref())?;
     let mut devices = DeviceMounts::of(&dev)?;

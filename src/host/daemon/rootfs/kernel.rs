@@ -3,12 +3,24 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::mount::{MountFlags, mount, mount_bind, mount_bind_recursive};
+use rustix::fs::{CWD, PROC_SUPER_MAGIC};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MoveMountFlags, OpenTreeFlags, mount, mount_bind, mount_bind_recursive, move_mount, open_tree,
+};
+use rustix::process::Pid;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::devices::DeviceMounts;
-use super::mount::lock_all_read_only;
+use super::mount::{hold, lock_all_read_only};
+use super::view::ProcSource;
+use crate::daemon::init::open_namespace;
+
+/// The inode number of the root of a proc file system.
+const PROC_ROOT_INODE: u64 = 1;
 
 /// Paths that are shown empty: files that describe the machine, its keys and its memory.
 const MASKED: [&str; 11] = [
@@ -26,6 +38,48 @@ const MASKED: [&str; 11] = [
 ];
 /// Paths through which root could change the machine without any capability.
 const READ_ONLY: [&str; 5] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"];
+
+/// Mounts the container's /proc at this path.
+pub(super) fn mount_proc(source: &ProcSource, place: &Path) -> io::Result<()> {
+    match source {
+        ProcSource::New => {
+            let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+            // A process in the machine's PID namespace may not be allowed to mount a new /proc.
+            Ok(mount("proc", place, "proc", flags, None).or_else(|_| mount_bind_recursive("/proc", place))?)
+        }
+        ProcSource::Mount(mounted) => Ok(mount_bind(mounted, place)?),
+        ProcSource::Process(process) => {
+            let proc = proc_of(*process)
+                .map_err(|error| io::Error::new(error.kind(), format!("/proc of the target: {error}")))?;
+            Ok(move_mount(&proc, "", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+        }
+    }
+}
+
+/// Returns a mount, at no path yet, of the /proc that a process sees: without the mounts in it, unless the kernel has
+/// locked these for a pod with users of its own.
+fn proc_of(process: Pid) -> io::Result<OwnedFd> {
+    let (own, root) = (fs::File::open("/proc/self/ns/mnt")?, hold(Path::new("/"))?);
+    let working_dir = hold(Path::new("."))?;
+    let of_process = open_namespace(process, "mnt")?;
+    let kind = Some(LinkNameSpaceType::Mount);
+    move_into_link_name_space(of_process.as_fd(), kind)?;
+    let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let proc = match open_tree(CWD, "/proc", clone) {
+        Err(Errno::INVAL) => open_tree(CWD, "/proc", clone | OpenTreeFlags::AT_RECURSIVE),
+        opened => opened,
+    };
+    // Entering a mount namespace also changes this process's root and working directory.
+    move_into_link_name_space(own.as_fd(), kind)?;
+    rustix::process::fchdir(&root)?;
+    rustix::process::chroot(".")?;
+    rustix::process::fchdir(&working_dir)?;
+    let proc = proc?;
+    // The process may have mounted something else there.
+    let is_proc = rustix::fs::fstatfs(&proc)?.f_type == PROC_SUPER_MAGIC
+        && rustix::fs::fstat(&proc)?.st_ino == PROC_ROOT_INODE;
+    if is_proc { Ok(proc) } else { Err(io::Error::other("the container's /proc is no proc file system")) }
+}
 
 /// Mounts a read-only /sys at this path that shows this process's network; returns false if the kernel refuses: an
 /// ordinary user must have a network of their own, and no part of the machine's /sys may be covered.

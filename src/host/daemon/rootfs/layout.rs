@@ -5,9 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
-};
+use rustix::mount::{MountPropagationFlags, mount_bind, mount_bind_recursive, mount_change};
 
 use super::dev::build_dev;
 use super::devices::DeviceMounts;
@@ -29,9 +27,7 @@ pub(in crate::daemon) fn build(view: &View) -> io::Result<RootLayout> {
     };
     let proc = root.join("proc");
     make_directory(&proc)?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    // A process in the machine's PID namespace may not be allowed to mount a new /proc.
-    mount("proc", &proc, "proc", flags, None).or_else(|_| mount_bind_recursive("/proc", &proc))?;
+    kernel::mount_proc(&view.proc, &proc)?;
     layout.machine.push("/proc".into());
     if !view.of_machine {
         make_directory(&root.join("tmp"))?;

@@ -1,7 +1,8 @@
 //! A container's root file system: an `image`'s files, or all files of the machine (`layout`, over an `overlay` as root)
 //! for users' entries and the image `host`; with volumes and other sources mounted in it.
 //!
-//! Runs in the forked child, in a mount namespace of its own. Nothing on the machine changes: missing mount points are
+//! Runs in the forked child, in a mount namespace of its own. The child may be outside of the container's PID namespace:
+//! the container's /proc then does not have it, and it finds itself in the machine's /proc only. Nothing on the machine changes: missing mount points are
 //! created in the container's private directory, or in a private layer over the machine's.
 
 mod dev;
@@ -41,7 +42,7 @@ use mount::{
 pub(super) use mount::{mount_points, remove_directory};
 pub(super) use overlay::works as overlays_work;
 use view::RootLayout;
-pub(super) use view::{BindMount, ImageRoot, Overlay, UPPER, View, user_of_machine};
+pub(super) use view::{BindMount, ImageRoot, Overlay, ProcSource, UPPER, View, user_of_machine};
 
 /// Applies the view to this process, for good.
 pub(super) fn enter(view: &View) -> Result<(), String> {

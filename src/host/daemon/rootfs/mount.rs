@@ -23,7 +23,7 @@ pub(in crate::daemon) fn lock_all_read_only(target: &Path) -> io::Result<()> {
     }
     // A kernel before 5.12 needs one call for each mount.
     let target = fs::canonicalize(target)?;
-    let mounts = fs::read("/proc/self/mountinfo")?;
+    let mounts = fs::read(Path::new(OWN_PROCESS).join("mountinfo"))?;
     mount_points(&mounts)
         .filter(|point| point.starts_with(&target))
         .try_for_each(|point| lock_read_only(&point))
@@ -93,9 +93,13 @@ pub(in crate::daemon) fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
+/// This process in the machine's /proc. The parent of the root is the root itself, or the machine's root while that still
+/// covers a new one (`pivot_root`).
+const OWN_PROCESS: &str = "/../proc/self";
+
 /// A path that leads to the descriptor's file.
 pub(in crate::daemon) fn link(descriptor: &OwnedFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
+    PathBuf::from(format!("{OWN_PROCESS}/fd/{}", descriptor.as_raw_fd()))
 }
 
 /// Covers a directory with an empty one in memory.

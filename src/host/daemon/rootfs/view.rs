@@ -4,6 +4,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use rustix::process::Pid;
+
 use super::devices::DeviceMounts;
 use super::masked::MaskedDirectory;
 use super::mount::{hold, lock_all_read_only, lock_read_only};
@@ -123,11 +125,23 @@ pub(in crate::daemon) fn user_of_machine() -> Option<User> {
     real_user().map(|user| User { uid: user.uid, gid: user.gid, groups: Vec::new() })
 }
 
+/// The source of a container's /proc.
+#[derive(Clone, Debug)]
+pub(in crate::daemon) enum ProcSource {
+    /// A new mount, by a process in the PID namespace.
+    New,
+    /// A mount in the host's mounts.
+    Mount(PathBuf),
+    /// The mount that a process in the PID namespace sees.
+    Process(Pid),
+}
+
 /// A container's view of files.
 #[derive(Clone, Debug)]
 pub(in crate::daemon) struct View {
     /// The container's private root directory, in memory.
     pub(in crate::daemon) root: PathBuf,
+    pub(in crate::daemon) proc: ProcSource,
     /// Its /tmp, on disk.
     pub(in crate::daemon) tmp: PathBuf,
     /// Its own directory on disk, created on demand: a missing working directory is created below it. Never shared

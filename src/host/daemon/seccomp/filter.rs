@@ -39,9 +39,7 @@ type Rules = BTreeMap<i64, Vec<Conditions>>;
 
 /// Returns the program for this profile.
 pub(super) fn compile(profile: &SeccompProfile, machine: &Machine) -> Result<Vec<libc::sock_filter>, String> {
-    let processor: TargetArch = std::env::consts::ARCH
-        .try_into()
-        .map_err(|_| format!("no system calls are filtered on {}", std::env::consts::ARCH))?;
+    let processor = processor()?;
     let fallback = action(profile.default_action, profile.default_errno_ret);
     let mut by_action: Vec<(Action, Rules)> = Vec::new();
     let mut named = Rules::new();
@@ -77,6 +75,18 @@ pub(super) fn compile(profile: &SeccompProfile, machine: &Machine) -> Result<Vec
         return Err(format!("it needs {count} instructions, and the kernel takes {MAX_INSTRUCTIONS}"));
     }
     Ok(joined)
+}
+
+/// Returns the program that permits these system calls; others fail with EPERM.
+pub(super) fn only(calls: &[libc::c_long]) -> Result<Vec<libc::sock_filter>, String> {
+    let rules = calls.iter().map(|call| (*call, Vec::new())).collect();
+    let refused = Action::Errno(libc::EPERM.unsigned_abs());
+    Ok(join(vec![program(rules, refused, Action::Allow, processor()?)?]))
+}
+
+fn processor() -> Result<TargetArch, String> {
+    let name = std::env::consts::ARCH;
+    name.try_into().map_err(|_| format!("no system calls are filtered on {name}"))
 }
 
 fn program(

@@ -64,6 +64,15 @@ impl Filter {
     }
 }
 
+/// Permits this process, which can gain no rights any more, only these system calls from now on; others fail. Without
+/// effect if the kernel filters no system calls.
+pub(super) fn allow_only(calls: &[libc::c_long]) -> io::Result<()> {
+    if !os::can_filter_system_calls() {
+        return Ok(());
+    }
+    os::filter_system_calls(&filter::only(calls).map_err(io::Error::other)?, 0)
+}
+
 /// The kernel's flags for a profile. As with runc, a profile without flags does not slow the program down.
 fn flags(profile: &SeccompProfile) -> libc::c_ulong {
     if profile.flags.is_empty() {

@@ -1,5 +1,6 @@
 //! Archives of every shape, good, damaged and hostile (IMG-3, SEC-2).
 
+mod kills;
 mod layers;
 mod other_owners;
 mod writers;

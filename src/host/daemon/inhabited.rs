@@ -1,0 +1,215 @@
+//! Creates processes in PID namespaces in which programs of containers run already.
+//!
+//! A program with the capability SYS_PTRACE controls all processes of its PID namespace, and reaches through /proc
+//! everything that they have: their root, their descriptors, their rights. So no process of ours may be there with more
+//! than a container has, not even for a moment. A helper outside of the namespace takes on everything that the new process
+//! shall have: its view of files, its user, its capabilities, its descriptors. Only then it creates the process, which
+//! executes its program at once.
+//!
+//! The helper may take long, for instance to find a working directory on a network file system, and the host must not
+//! wait for it. So the helper reports that it is ready, and creates the process when the host says so: the host must
+//! expect a process's end before it can see it.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::rc::Rc;
+
+use rustix::process::{DumpableBehavior, Pid};
+use rustix::thread::{CapabilitySet, LinkNameSpaceType};
+use tokio::sync::watch;
+
+use super::child::{self, Plan, PreparedProgram, Preparer};
+use super::error::os_error;
+use super::init::reported_pid;
+use super::pipe_end::{self, PipeEnd};
+use super::program::os_text;
+use super::spawn::{Containment, SpawnedProcess};
+use super::subreaper::PidNamespace;
+use super::{Host, capabilities, os};
+use crate::{RuntimeError, process_tree};
+
+/// The helper's report that it is ready; a text is the reason why it cannot be.
+const READY: [u8; 1] = [0];
+/// The longest reason, which the kernel writes into a pipe as a whole.
+const REASON_BYTES: usize = 4096;
+
+/// The host's side of a helper. The helper ends without it.
+pub(super) struct Helper {
+    answers: PipeEnd,
+    orders: OwnedFd,
+    /// The line from the subreaper.
+    line: Option<OwnedFd>,
+}
+
+/// The helper's ends of its pipes.
+struct HelperPipes {
+    answers: OwnedFd,
+    orders: OwnedFd,
+    line: Option<OwnedFd>,
+}
+
+impl Host {
+    /// Forks a helper for a process in this PID namespace.
+    pub(super) fn fork_helper(
+        &self,
+        plan: &Plan<'_>,
+        namespace: &OwnedFd,
+        containment: Containment,
+    ) -> io::Result<Helper> {
+        let programs = self.programs.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let ((answers, answer), (order, orders)) = (pipe_end::pipe()?, pipe_end::pipe()?);
+        let (line, its_line) = match containment {
+            Containment::Init => (None, None),
+            Containment::Subreaper => {
+                let (ours, its) = pipe_end::pipe()?;
+                (Some(ours), Some(its))
+            }
+        };
+        if let os::ForkResult::Child = os::fork()? {
+            drop((answers, orders, line));
+            let pipes = HelperPipes { answers: answer, orders: order, line: its_line };
+            run_helper(plan, namespace, &programs.subreaper, pipes)
+        }
+        Ok(Helper { answers: PipeEnd::new(answers)?, orders, line })
+    }
+
+    /// Lets a helper create the process.
+    pub(super) async fn create_by(self: &Rc<Self>, helper: Helper) -> Result<SpawnedProcess, RuntimeError> {
+        let Helper { answers, orders, line } = helper;
+        let gone = || RuntimeError::Os("fork: the helper process ended".to_owned());
+        let (_open, mut over) = watch::channel(false);
+        match answers.next(&mut over, <[u8]>::to_vec).await {
+            None => return Err(gone()),
+            Some(ready) if ready == READY => {}
+            Some(reason) => {
+                return Err(RuntimeError::StartFailed(String::from_utf8_lossy(&reason).into_owned()));
+            }
+        }
+        // Nothing is awaited from here on until the reaper expects the process.
+        rustix::io::write(&orders, &READY).map_err(|_| gone())?;
+        let pid =
+            answers.into_blocking().and_then(|answers| reported_pid(&answers)).map_err(os_error("fork"))?;
+        // A program of a container that controlled the new process could report another number.
+        if self.reaper.expects(pid) || process_tree::parent(pid) != Some(rustix::process::getpid()) {
+            return Err(RuntimeError::Os("fork: the helper process reported another process".to_owned()));
+        }
+        let ended = self.reaper.expect(pid);
+        match line {
+            None => Ok(SpawnedProcess { pid, ended, keeper: None }),
+            Some(line) => {
+                let process = self.follow_subreaper(pid, ended, line, PidNamespace::OfPod);
+                // A subreaper that is gone needs no order.
+                let _ = rustix::io::write(&orders, &READY);
+                process.map_err(os_error("fork"))
+            }
+        }
+    }
+}
+
+fn run_helper(plan: &Plan<'_>, namespace: &OwnedFd, subreaper: &OwnedFd, pipes: HelperPipes) -> ! {
+    let program = match prepare(plan, namespace, subreaper, &pipes) {
+        Ok(program) => program,
+        Err(reason) => {
+            let length = reason.len().min(REASON_BYTES);
+            let _ = rustix::io::write(&pipes.answers, &reason.as_bytes()[..length]);
+            os::exit_now(128)
+        }
+    };
+    let ordered = rustix::io::write(&pipes.answers, &READY).is_ok()
+        && matches!(rustix::io::read(&pipes.orders, &mut [0]), Ok(1));
+    if !ordered {
+        os::exit_now(1);
+    }
+    match os::fork_sibling() {
+        Ok(os::ForkResult::Child) => {
+            let HelperPipes { answers, orders, line } = pipes;
+            drop(answers);
+            match line {
+                None => {
+                    drop(orders);
+                    child::run_prepared(plan, &program)
+                }
+                Some(line) => become_subreaper(plan, &program, subreaper, line, orders),
+            }
+        }
+        Ok(os::ForkResult::Parent(pid)) => {
+            let sent = rustix::io::write(&pipes.answers, &pid.as_raw_nonzero().get().to_ne_bytes());
+            os::exit_now(i32::from(sent.is_err()))
+        }
+        Err(_) => os::exit_now(1),
+    }
+}
+
+/// Makes this process what the new process shall be.
+fn prepare(
+    plan: &Plan<'_>,
+    namespace: &OwnedFd,
+    subreaper: &OwnedFd,
+    pipes: &HelperPipes,
+) -> Result<PreparedProgram, String> {
+    let at = |context: &'static str| move |error: io::Error| format!("{context}: {}", os_text(&error));
+    // Only children enter the namespace.
+    rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))
+        .map_err(|error| at("PID namespace")(error.into()))?;
+    let preparer = if pipes.line.is_some() { Preparer::HelperOfSubreaper } else { Preparer::Helper };
+    let program = child::prepare(plan, preparer)?;
+    let keep = [&plan.report, plan.own_program, subreaper, &pipes.answers, &pipes.orders];
+    let keep = keep.into_iter().chain(&pipes.line).map(AsRawFd::as_raw_fd);
+    os::close_all_but(&mut keep.chain([0, 1, 2]).collect::<Vec<_>>());
+    let of_container = capabilities::of(plan.security).map_err(at("capabilities"))?;
+    // A program that may gain rights is filtered by a process that has some.
+    let filters = plan.filter.is_some() && !plan.security.no_new_privileges;
+    let filter = if filters { CapabilitySet::SYS_ADMIN } else { CapabilitySet::empty() };
+    let user = match preparer {
+        Preparer::HelperOfSubreaper if plan.user.is_some() => CapabilitySet::SETUID | CapabilitySet::SETGID,
+        _ => CapabilitySet::empty(),
+    };
+    capabilities::limit(of_container | filter | user).map_err(at("capabilities"))?;
+    // Containers without SYS_PTRACE have no access to the new process before its exec.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .map_err(|error| at("dumpable")(error.into()))?;
+    Ok(program)
+}
+
+/// Becomes a subreaper with the plan's process below it.
+fn become_subreaper(
+    plan: &Plan<'_>,
+    program: &PreparedProgram,
+    subreaper: &OwnedFd,
+    line: OwnedFd,
+    orders: OwnedFd,
+) -> ! {
+    let _ = rustix::process::setsid();
+    if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_err() {
+        os::exit_now(1);
+    }
+    let main = match os::fork() {
+        Ok(os::ForkResult::Child) => {
+            drop((line, orders));
+            child::run_prepared(plan, program)
+        }
+        Ok(os::ForkResult::Parent(pid)) => pid,
+        Err(_) => os::exit_now(1),
+    };
+    // The process that this one becomes has the line as its only descriptor.
+    let arguments = os::ExecArguments::new(vec![c"pause".to_owned(), letters(main)], Vec::new());
+    // The host looks for the child now, which may have ended already: only then it may be reaped.
+    let ready = rustix::stdio::dup2_stdin(&line).is_ok()
+        && rustix::io::write(&line, &main.as_raw_nonzero().get().to_ne_bytes()).is_ok()
+        && rustix::io::read(&orders, &mut [0]).is_ok()
+        && capabilities::drop_all().is_ok();
+    if ready {
+        os::close_on_exec_from(1);
+        os::exec_descriptor(subreaper.as_fd(), &arguments);
+    }
+    os::signal(main, libc::SIGKILL);
+    os::exit_now(1)
+}
+
+/// Writes a number as the subreaper's program reads it: a letter for every four bits.
+fn letters(pid: Pid) -> CString {
+    let number = pid.as_raw_nonzero().get();
+    let bytes = (0..8).rev().map(|place| b'@' | (number >> (4 * place) & 15) as u8);
+    CString::new(bytes.collect::<Vec<u8>>()).expect("no byte is zero")
+}
