@@ -41,7 +41,7 @@ impl OrdinaryUser {
     }
 
     /// `podium` as the user. The machine's files of ids stay as they are: only this process sees others.
-    fn podium(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn podium(&self, arguments: &[&str]) -> Command {
         let script =
             "mount --bind \"$0\" /etc/subuid && mount --bind \"$0\" /etc/subgid && exec setpriv \"$@\"";
         let mut command = Command::new("unshare");
