@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::images::Layer;
 use crate::instance::{ChildGuard, DataDir, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
-use crate::subordinate_ids::{OrdinaryUser, lacks_uidmap};
+use crate::subordinate_ids::{OrdinaryUser, USER, lacks_uidmap};
 
 /// The build: the source is the program, unless it has a mistake.
 const BUILD: &str = r#"#!/bin/sh
@@ -303,6 +303,7 @@ fn containerfile_project(home: &DataDir) {
         run = home.path("run"),
     );
     fs::write(home.path("storage.conf"), store).unwrap();
+    fs::create_dir(home.path("runtime")).unwrap();
 }
 
 fn containerfile(home: &DataDir, command: &str) {
@@ -316,6 +317,7 @@ fn check_containerfile(home: &DataDir, mut command: Command) {
     command.args(["--listen", "127.0.0.1:0", "--nodes", "1", "-f"]).arg(home.path("k8s"));
     command.arg("--build").arg(format!("app={}", home.path("app").display()));
     command.env("CONTAINERS_STORAGE_CONF", home.path("storage.conf"));
+    command.env("XDG_RUNTIME_DIR", home.path("runtime"));
     let run = Run::start(&mut command, &home.data_dir().join("kubeconfig"));
     let at = run.wait_for_line(0, "owned by 999");
     assert!(run.text().contains("app/build 0"), "RUN is root: {}", run.text());
@@ -351,5 +353,6 @@ fn a_containerfile_is_built_as_root_and_as_an_ordinary_user_dev_1_img_12() {
     }
     let user = OrdinaryUser::with_subordinate_ids();
     containerfile_project(&user.home);
+    std::os::unix::fs::chown(user.home.path("runtime"), Some(USER.1), Some(USER.1)).unwrap();
     check_containerfile(&user.home, user.podium(&["dev"]));
 }

@@ -11,7 +11,7 @@ use crate::instance::{DataDir, Instance, seconds_of_its_own, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
 
 /// The user who runs Podium: `newuidmap` wants a name.
-const USER: (&str, u32) = ("nobody", 65_534);
+pub(crate) const USER: (&str, u32) = ("nobody", 65_534);
 /// The first of the user's subordinate ids.
 const FIRST: u32 = 1_000_000;
 

@@ -203,7 +203,9 @@ impl Readiness {
         if is_observed && is_updated && (ready, total) == (desired, desired) {
             return Self::Ready(counted(usize::try_from(desired).unwrap_or(0), "pod"));
         }
-        let fresh = if replaced { ready.min(updated) } else { ready };
+        // Pods of older revisions count as ready ones.
+        let old = if replaced { total - updated } else { 0 };
+        let fresh = (ready - old).max(0);
         let conditions = value("/status/conditions").and_then(Value::as_array).into_iter().flatten();
         let mut problems = conditions.filter(|condition| {
             let is = |kind: &str, status: &str| condition["type"] == kind && condition["status"] == status;
@@ -233,7 +235,7 @@ mod tests {
                 "Deployment",
                 json!({"replicas": 2}),
                 json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2}),
-                waiting("1 of 2"),
+                waiting("0 of 2"),
             ),
             (
                 "Deployment",

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! DATA/dev/NAME.json            the versions, the newest last
-//! DATA/dev/NAME.work/           the result of a build until it is stored
+//! DATA/dev/NAME.work/PID/       the result of a build until it is stored
 //! DATA/dev/NAME.lock            held while a run builds the image
 //! PROGRAMS/NAME/HASH/FILE       the program of a version (`program_files` says which directory it is)
 //! DATA/images/podium-dev-NAME.yaml  the entries of these programs, which the cluster reads at each use
@@ -58,7 +58,7 @@ impl WorkDirectory {
 
 impl Drop for WorkDirectory {
     fn drop(&mut self) {
-        // The next build removes what cannot be removed now.
+        // The next run removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -108,9 +108,9 @@ impl ImageVersions {
         }
     }
 
-    /// An empty directory for a build's result.
+    /// An empty directory for a build's result. No other run has the same: a build of a killed run may go on.
     pub(super) fn work_directory(&self) -> io::Result<WorkDirectory> {
-        let work = self.work();
+        let work = self.work().join(std::process::id().to_string());
         remove_directory(&work)?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&work)?;
         Ok(WorkDirectory(work))
