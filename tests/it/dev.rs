@@ -232,13 +232,15 @@ fn a_killed_run_is_continued_and_cleaned_up_by_the_next_dev_3_dev_7() {
 fn the_end_of_a_run_ends_a_build_that_hangs_dev_4() {
     let project = Project::new();
     let seconds = crate::instance::seconds_of_its_own();
-    let hanging =
-        format!("#!/bin/sh\ntrap '' TERM\nsleep {seconds} &\necho hanging\nwait\nsleep {seconds}\n");
+    let hanging = format!(
+        "#!/bin/sh\ntrap '' TERM\necho half > $PODIUM_OUTPUT\nsleep {seconds} &\necho hanging\nwait\nsleep {seconds}\n"
+    );
     fs::write(project.path("app/build"), hanging).unwrap();
-    let run = project.run(&["--ephemeral"]);
+    let run = project.run(&[]);
     run.wait_for_line(0, "hanging");
     let (code, text) = run.stop(Signal::INT);
     assert_eq!(code, Some(0), "{text}");
+    assert!(!project.home.data_dir().join("dev/app.work").exists(), "what the build has written is left");
     let is_there = fs::read_dir("/proc").unwrap().flatten().any(|entry| {
         let command = podium::base::optional_file::read_optional_bytes(entry.path().join("cmdline"));
         command == format!("sleep\0{seconds}\0").as_bytes()
@@ -246,8 +248,8 @@ fn the_end_of_a_run_ends_a_build_that_hangs_dev_4() {
     assert!(!is_there, "a process of the build is left");
 }
 
-/// DEV-3, DEV-8: what the cluster refuses is applied once it accepts it, without a change of files; workloads are told
-/// when they are ready, and why not, and Services with their addresses.
+/// DEV-3, DEV-8: what the cluster refuses is applied once it accepts it, without a change of files; the run
+/// reports that workloads are ready, or why not, and the addresses of Services.
 #[test]
 fn refused_manifests_are_tried_again_and_workloads_are_followed_dev_3_dev_8() {
     needs!(Kubectl);
@@ -265,7 +267,7 @@ fn refused_manifests_are_tried_again_and_workloads_are_followed_dev_3_dev_8() {
     let at = run.wait_for_line(at, "applied; watching");
     assert!(run.kubectl(&["get", "configmap", "-n", "later", "-o", "name"]).contains("configmap/c"));
     let text = run.text();
-    assert_eq!(text.matches("what failed is tried again").count(), 1, "told once: {text}");
+    assert_eq!(text.matches("what failed is tried again").count(), 1, "reported once: {text}");
     let mut address = Command::new(env!("CARGO_BIN_EXE_podium"));
     let address = address.args(["address", "svc/web", "--data-dir"]).arg(project.home.data_dir()).output();
     let address = String::from_utf8_lossy(&address.unwrap().stdout).into_owned();
@@ -273,9 +275,9 @@ fn refused_manifests_are_tried_again_and_workloads_are_followed_dev_3_dev_8() {
         assert!(text.contains(&format!("service/web: 80/TCP at {address}")), "{text}");
     }
 
-    let mut nowhere = deployment("web");
-    nowhere["spec"]["template"]["spec"]["nodeSelector"] = json!({"no": "such"});
-    project.manifest("web", &nowhere);
+    let mut unschedulable = deployment("web");
+    unschedulable["spec"]["template"]["spec"]["nodeSelector"] = json!({"no": "such"});
+    project.manifest("web", &unschedulable);
     let at = run.wait_for_line(at, "deployment.apps/web is not ready (0 of 1): pod web-");
     assert!(run.text().contains(": Unschedulable: "), "{}", run.text());
     project.manifest("web", &deployment("web"));
@@ -297,10 +299,10 @@ fn containerfile_project(home: &DataDir) {
     containerfile(home, "id -u && echo built > /built && chown 999:999 /built");
     // One store for each test; overlays need mounts.
     let store = format!(
-        "[storage]\ndriver = \"overlay\"\ngraphroot = {graph:?}\nrunroot = {run:?}\n\
-         rootless_storage_path = {graph:?}\n",
-        graph = home.path("graph"),
-        run = home.path("run"),
+        "[storage]\ndriver = \"overlay\"\ngraphroot = \"{graph}\"\nrunroot = \"{run}\"\n\
+         rootless_storage_path = \"{graph}\"\n",
+        graph = home.path("graph").display(),
+        run = home.path("run").display(),
     );
     fs::write(home.path("storage.conf"), store).unwrap();
     fs::create_dir(home.path("runtime")).unwrap();

@@ -1,4 +1,4 @@
-//! Follows the workloads that were applied until they are ready: tells that they are, or the reason why not (DEV-8).
+//! Follows the workloads that were applied until they are ready: reports that, or the reason why they are not (DEV-8).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,12 +34,12 @@ const MOST_PROBLEMS: usize = 20;
 const SLOW: u8 = 1;
 
 /// The workloads that are not ready, each with the problems that were reported.
-type Unready = Arc<Mutex<BTreeMap<ObjectName, BTreeSet<String>>>>;
+type UnreadyWorkloads = Arc<Mutex<BTreeMap<ObjectName, BTreeSet<String>>>>;
 
 /// Follows workloads. Ends when it is dropped.
 #[derive(Default)]
 pub(super) struct Rollouts {
-    unready: Unready,
+    unready: UnreadyWorkloads,
     task: JoinSet<()>,
 }
 
@@ -67,7 +67,7 @@ impl ObjectName {
     }
 }
 
-async fn follow(unready: &Unready, client: &Client, project: &str, report: &Report) {
+async fn follow(unready: &UnreadyWorkloads, client: &Client, project: &str, report: &Report) {
     let began = Instant::now();
     for look in 1.. {
         let names: Vec<ObjectName> = unready.lock().keys().cloned().collect();
@@ -119,7 +119,13 @@ struct Problem {
 }
 
 /// Reports a problem of a workload once: pods that crash have two problems by turns.
-fn report_problem(unready: &Unready, name: &ObjectName, summary: &str, problem: &Problem, report: &Report) {
+fn report_problem(
+    unready: &UnreadyWorkloads,
+    name: &ObjectName,
+    summary: &str,
+    problem: &Problem,
+    report: &Report,
+) {
     {
         let mut unready = unready.lock();
         let Some(reported) = unready.get_mut(name) else { return };

@@ -9,6 +9,7 @@
 //! Subject 0 is the manifests; the others are the images. A failed build or manifest changes nothing.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,8 +89,17 @@ struct RefusedManifests {
 struct BuiltImage {
     target: BuildTarget,
     versions: Arc<Mutex<ImageVersions>>,
+    /// The directory for results of builds.
+    work: PathBuf,
     current: Option<Version>,
     detector: OutputDetector,
+}
+
+impl Drop for BuiltImage {
+    fn drop(&mut self) {
+        // A result that is being stored may still be read. What remains is removed by the next run.
+        let _ = std::fs::remove_dir_all(&self.work);
+    }
 }
 
 /// A watched tree, as it was at the last build.
@@ -144,8 +154,16 @@ impl Session {
         let mut images = Vec::new();
         for target in targets {
             sources.push(target.watches.iter().cloned().map(WatchedSource::new).collect());
-            let versions = Arc::new(Mutex::new(ImageVersions::open(data_dir, &target.entry)?));
-            images.push(BuiltImage { target, versions, current: None, detector: OutputDetector::default() });
+            let versions = ImageVersions::open(data_dir, &target.entry)?;
+            let work = versions.work();
+            let versions = Arc::new(Mutex::new(versions));
+            images.push(BuiltImage {
+                target,
+                versions,
+                work,
+                current: None,
+                detector: OutputDetector::default(),
+            });
         }
         let forced = (0..sources.len()).collect();
         Ok(Self {
@@ -372,7 +390,7 @@ impl Session {
         self.follow_up(result.changed, is_first).await;
         if !result.errors.is_empty() {
             let error = first_lines(&result.errors);
-            // The same error is told once.
+            // The same error is reported once.
             if earlier.as_ref().is_none_or(|earlier| earlier.error != error) {
                 let text = format!("manifests: {error}\nwhat failed is tried again, and at the next change");
                 self.report.failed("manifests", &text, &[]);
@@ -394,7 +412,7 @@ impl Session {
         self.prune().await;
     }
 
-    /// Tells the addresses of changed Services, and follows changed workloads. The first time this concerns all, since
+    /// Reports the addresses of changed Services, and follows changed workloads. The first time this concerns all, since
     /// an earlier run may have applied them.
     async fn follow_up(&mut self, mut changed: Vec<ObjectName>, is_first: bool) {
         if is_first {
@@ -514,7 +532,7 @@ fn named(files: &[PathBuf]) -> String {
 fn first_lines(errors: &[String]) -> String {
     let mut text = errors.iter().take(MOST_ERRORS).cloned().collect::<Vec<_>>().join("\n");
     if errors.len() > MOST_ERRORS {
-        text.push_str(&format!("\n… and {} more errors", errors.len() - MOST_ERRORS));
+        let _ = write!(text, "\n… and {} more errors", errors.len() - MOST_ERRORS);
     }
     text
 }

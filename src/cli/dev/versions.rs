@@ -116,8 +116,8 @@ impl ImageVersions {
         Ok(WorkDirectory(work))
     }
 
-    /// The directory for the result of a build.
-    fn work(&self) -> PathBuf {
+    /// The directory for the results of builds.
+    pub(super) fn work(&self) -> PathBuf {
         self.data_dir.join("dev").join(format!("{}.work", self.file_name))
     }
 
@@ -340,8 +340,15 @@ mod tests {
             known.entries.iter().map(|entry| fs::read_to_string(entry.program().unwrap()).unwrap()).collect();
         assert_eq!(programs, ["one", "four", "three"]);
         assert!(known.entries.iter().all(is_version) && !is_version(&entry));
+        // A killed run leaves a result and a part of a copy.
+        let remains = [versions.work().join("1/output"), versions.programs.join("0123456789ab/.new")];
+        for file in &remains {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "half").unwrap();
+        }
         drop(versions);
         let mut versions = ImageVersions::open(home.path(), &entry).unwrap();
+        assert!(!remains.iter().any(|file| file.parent().unwrap().exists()), "{remains:?}");
         assert_eq!(versions.prune(&BTreeSet::new()).unwrap().len(), 1, "versions are known to the next run");
         assert!(versions.add(Path::new("/dev/null"), |_| false).is_err());
     }
