@@ -104,7 +104,7 @@ pub(super) async fn build(
                 words.splice(1..1, ["--isolation".to_owned(), "chroot".to_owned()]);
             }
             words.push(text(context));
-            buildah(target.name(), &words, context, report).await.map_err(with_hint)?;
+            buildah(target.name(), &words, context, report).await.map_err(with_remedy)?;
             let id = fs::read_to_string(&id_file);
             let id = id.map_err(|error| BuildFailure::new(format!("buildah has written no id: {error}")))?;
             // The layers of other archives are compressed, which takes most of the time of a small change.
@@ -141,14 +141,24 @@ fn give_own_mounts(command: &mut Command) {
     }
 }
 
-/// Explains the failure of every `RUN` of a user with a single id.
-fn with_hint(failure: BuildFailure) -> BuildFailure {
-    let is_single = failure.last_lines.iter().any(|line| line.contains("setting supplemental groups list"));
-    if !is_single {
-        return failure;
+/// Adds the remedy to a failure of buildah itself.
+fn with_remedy(failure: BuildFailure) -> BuildFailure {
+    match remedy(&failure.last_lines) {
+        Some(remedy) => BuildFailure { reason: format!("{}; {remedy}", failure.reason), ..failure },
+        None => failure,
     }
-    let hint = "RUN needs subordinate ids in /etc/subuid and /etc/subgid, and the package uidmap";
-    BuildFailure { reason: format!("{}; {hint}", failure.reason), ..failure }
+}
+
+/// The remedy for what buildah lacks on a machine, by its last lines.
+fn remedy(lines: &[String]) -> Option<&'static str> {
+    let has = |parts: &[&str]| lines.iter().any(|line| parts.iter().all(|part| line.contains(part)));
+    if has(&["setting supplemental groups list", "not permitted"]) {
+        return Some("RUN needs subordinate ids in /etc/subuid and /etc/subgid, and the package uidmap");
+    }
+    let is_overlay = has(&["creating overlay mount"])
+        || has(&["mount ", "/overlay:", "not permitted"])
+        || has(&["'overlay' is not supported"]);
+    is_overlay.then_some("this machine mounts no overlays: set STORAGE_DRIVER=vfs")
 }
 
 /// The id of an image in buildah's own store, if it is there.
@@ -364,6 +374,29 @@ impl<'a> OutputLines<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The lines are those of buildah 1.28.
+    #[test]
+    fn what_buildah_lacks_is_reported_with_the_remedy_dev_1() {
+        let table = [
+            ("error setting supplemental groups list: operation not permittedsubprocess exited", "RUN needs"),
+            (
+                "Error: mount /h/storage/overlay:/h/storage/overlay, flags: 0x1000: operation not permitted",
+                "vfs",
+            ),
+            (
+                "Error: mounting new container: creating overlay mount to /h/merged: using mount program",
+                "vfs",
+            ),
+            ("Error: building at STEP \"RUN mount /x\": exit status 1", ""),
+            ("chown: overlay: operation not permitted", ""),
+        ];
+        for (line, expect) in table {
+            let found = remedy(&["STEP 1/2: FROM scratch".to_owned(), line.to_owned()]);
+            assert_eq!(found.is_some(), !expect.is_empty(), "{line}");
+            assert!(found.unwrap_or_default().contains(expect), "{line}");
+        }
+    }
 
     #[test]
     fn output_is_bounded_and_controls_no_terminal_dev_4() {
