@@ -156,8 +156,18 @@ async fn problem_of_pods(client: &Client, workload: &ObjectName, selector: &str)
     let pods: Api<Pod> = Api::namespaced(client.clone(), &workload.namespace);
     let selected = ListParams::default().labels(selector).limit(MOST_PODS);
     let pods = pods.list(&selected).await.ok()?;
-    let present = pods.items.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
-    let (cause, pod) = present.filter_map(|pod| Some((cause::of(pod)?, pod.name_any()))).max()?;
+    let present = || pods.items.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    if present().next().is_none() {
+        return Some(Problem {
+            text: "it has no pods; its events say why".into(),
+            pod: None,
+            is_slow: false,
+        });
+    }
+    let causes = present().filter_map(|pod| Some((cause::of(pod)?, pod.name_any())));
+    let Some((cause, pod)) = causes.max() else {
+        return Some(Problem { text: "its pods are starting".into(), pod: None, is_slow: true });
+    };
     let text = format!("{}: {}", cause.reason, cause.detail);
     Some(Problem { text, pod: Some(pod), is_slow: cause.weight == SLOW })
 }

@@ -590,7 +590,8 @@ fn names_are_removed_together_unless_their_image_is_in_use_dev_5_img_3() {
     let names = ["app:dev-1", "app:dev-2", "app:dev-3", "app:dev-4"].map(str::to_owned);
     let gone = scene.store.remove_names(&names, |image| image.id == used).unwrap();
     assert_eq!(gone, names[1..]);
-    let left: Vec<&str> = names.iter().map(String::as_str).filter(|name| scene.find(name).is_some()).collect();
+    let left: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| scene.find(name).is_some()).collect();
     assert_eq!(left, ["app:dev-1"]);
     assert!(scene.find("shop:v1").is_some());
     assert_eq!(scene.store.list().len(), 2);
