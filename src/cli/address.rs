@@ -54,6 +54,23 @@ pub(super) fn run(request: &AddressRequest) -> Result<()> {
     })
 }
 
+/// The addresses on this machine of some services, by namespace and name: `service/web: 80/TCP at 127.32.1.2:80`. Nothing
+/// for services without one, and for clusters whose services are not served on this machine.
+pub(super) async fn addresses_of_services(client: &Client, services: &[(&str, &str)]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if services.is_empty() {
+        return lines;
+    }
+    let Ok(mirrors) = mirrors(client).await else { return lines };
+    for (namespace, name) in services {
+        let api = TypedApi::<Service>::namespaced(client.clone(), namespace);
+        let Ok(service) = api.get(name).await else { continue };
+        let rows = of_service(&service, &mirrors).into_iter().filter(|[.., address]| address != "-");
+        lines.extend(rows.map(|[object, port, _, address]| format!("{object}: {port} at {address}")));
+    }
+    lines
+}
+
 async fn mirrors(client: &Client) -> Result<Mirrors> {
     let services = TypedApi::<Service>::namespaced(client.clone(), "default");
     let service =

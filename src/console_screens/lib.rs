@@ -51,7 +51,7 @@ pub mod logs;
 pub mod object_commands;
 pub mod overview;
 pub mod pending;
-pub(crate) mod rollout;
+pub mod rollout;
 mod saved_view;
 pub mod table;
 pub mod terminal;

@@ -27,7 +27,7 @@ pub use explain::{ExplainedSources, explain_registry, explain_sources};
 pub use image_build::ImageBuild;
 pub use pull::{PullError, PullSecret, Puller, RunningPull};
 pub use reference::{ImageReference, InvalidReference};
-pub use removal::remove_unused;
+pub use removal::{remove_unused, remove_unused_names};
 pub use signal::signal_number;
 pub use store::{ImageStore, StoredImage};
 

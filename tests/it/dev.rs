@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::images::Layer;
 use crate::instance::{ChildGuard, DataDir, wait_for};
-use crate::needs::needs;
+use crate::needs::{Need, lacks, needs, on_path};
+use crate::subordinate_ids::{OrdinaryUser, USER, lacks_uidmap};
 
 /// The build: the source is the program, unless it has a mistake.
 const BUILD: &str = r#"#!/bin/sh
@@ -207,12 +209,14 @@ fn a_killed_run_is_continued_and_cleaned_up_by_the_next_dev_3_dev_7() {
         (status.code(), second.text())
     };
     assert_eq!(code, Some(1), "two runs of one project");
+    let image = run.image_of("web");
     let (code, _) = run.stop(Signal::KILL);
     assert_eq!(code, None);
     assert!(instance.kubectl(&["get", "deployment", "web"]).contains("web"));
 
     let run = project.run(&[]);
     run.wait_for_line(0, "applied; watching");
+    assert_eq!(run.image_of("web"), image, "the same sources are the same version in every run");
     let (code, text) = run.stop(Signal::INT);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("deployment.apps/web deleted"), "{text}");
@@ -228,16 +232,129 @@ fn a_killed_run_is_continued_and_cleaned_up_by_the_next_dev_3_dev_7() {
 fn the_end_of_a_run_ends_a_build_that_hangs_dev_4() {
     let project = Project::new();
     let seconds = crate::instance::seconds_of_its_own();
-    let hanging =
-        format!("#!/bin/sh\ntrap '' TERM\nsleep {seconds} &\necho hanging\nwait\nsleep {seconds}\n");
+    let hanging = format!(
+        "#!/bin/sh\ntrap '' TERM\necho half > $PODIUM_OUTPUT\nsleep {seconds} &\necho hanging\nwait\nsleep {seconds}\n"
+    );
     fs::write(project.path("app/build"), hanging).unwrap();
-    let run = project.run(&["--ephemeral"]);
+    let run = project.run(&[]);
     run.wait_for_line(0, "hanging");
     let (code, text) = run.stop(Signal::INT);
     assert_eq!(code, Some(0), "{text}");
+    assert!(!project.home.data_dir().join("dev/app.work").exists(), "what the build has written is left");
     let is_there = fs::read_dir("/proc").unwrap().flatten().any(|entry| {
         let command = podium::base::optional_file::read_optional_bytes(entry.path().join("cmdline"));
         command == format!("sleep\0{seconds}\0").as_bytes()
     });
     assert!(!is_there, "a process of the build is left");
+}
+
+/// DEV-3, DEV-8: what the cluster refuses is applied once it accepts it, without a change of files; the run
+/// reports that workloads are ready, or why not, and the addresses of Services.
+#[test]
+fn refused_manifests_are_tried_again_and_workloads_are_followed_dev_3_dev_8() {
+    needs!(Kubectl);
+    let project = Project::new();
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}});
+    project.manifest("service", &service);
+    let later =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "later"}});
+    project.manifest("later", &later);
+    let run = project.run(&[]);
+    let at = run.wait_for_line(0, "what failed is tried again");
+    run.wait_for_line(0, "ready: deployment.apps/web (1 pod)");
+    run.kubectl(&["create", "namespace", "later"]);
+    let at = run.wait_for_line(at, "applied; watching");
+    assert!(run.kubectl(&["get", "configmap", "-n", "later", "-o", "name"]).contains("configmap/c"));
+    let text = run.text();
+    assert_eq!(text.matches("what failed is tried again").count(), 1, "reported once: {text}");
+    let mut address = Command::new(env!("CARGO_BIN_EXE_podium"));
+    let address = address.args(["address", "svc/web", "--data-dir"]).arg(project.home.data_dir()).output();
+    let address = String::from_utf8_lossy(&address.unwrap().stdout).into_owned();
+    if let Some(address) = address.split_whitespace().find(|word| word.starts_with("127.")) {
+        assert!(text.contains(&format!("service/web: 80/TCP at {address}")), "{text}");
+    }
+
+    let mut unschedulable = deployment("web");
+    unschedulable["spec"]["template"]["spec"]["nodeSelector"] = json!({"no": "such"});
+    project.manifest("web", &unschedulable);
+    let at = run.wait_for_line(at, "deployment.apps/web is not ready (0 of 1): pod web-");
+    assert!(run.text().contains(": Unschedulable: "), "{}", run.text());
+    project.manifest("web", &deployment("web"));
+    run.wait_for_line(at, "ready: deployment.apps/web (1 pod)");
+    let (code, text) = run.stop(Signal::INT);
+    assert_eq!(code, Some(0), "{text}");
+}
+
+/// Writes a project whose image buildah builds of a layer: `RUN` is root, and gives files to another user.
+fn containerfile_project(home: &DataDir) {
+    fs::create_dir(home.path("k8s")).unwrap();
+    fs::create_dir(home.path("app")).unwrap();
+    fs::write(home.path("k8s/web.yaml"), deployment("web").to_string()).unwrap();
+    let mut layer = Layer::new();
+    for program in ["sh", "chown", "id", "sleep", "stat"] {
+        layer.program(program);
+    }
+    fs::write(home.path("app/base.tar"), layer.finish()).unwrap();
+    containerfile(home, "id -u && echo built > /built && chown 999:999 /built");
+    // One store for each test; overlays need mounts.
+    let store = format!(
+        "[storage]\ndriver = \"overlay\"\ngraphroot = \"{graph}\"\nrunroot = \"{run}\"\n\
+         rootless_storage_path = \"{graph}\"\n",
+        graph = home.path("graph").display(),
+        run = home.path("run").display(),
+    );
+    fs::write(home.path("storage.conf"), store).unwrap();
+    fs::create_dir(home.path("runtime")).unwrap();
+}
+
+fn containerfile(home: &DataDir, command: &str) {
+    let start = r#"ENTRYPOINT ["/bin/sh", "-c", "stat -c 'owned by %u' /built; exec sleep 1000000"]"#;
+    let run = json!(["/bin/sh", "-c", command]);
+    let text = format!("FROM scratch\nADD base.tar /\nENV PATH=/bin\nRUN {run}\n{start}\n");
+    fs::write(home.path("app/Containerfile"), text).unwrap();
+}
+
+fn check_containerfile(home: &DataDir, mut command: Command) {
+    command.args(["--listen", "127.0.0.1:0", "--nodes", "1", "-f"]).arg(home.path("k8s"));
+    command.arg("--build").arg(format!("app={}", home.path("app").display()));
+    command.env("CONTAINERS_STORAGE_CONF", home.path("storage.conf"));
+    command.env("XDG_RUNTIME_DIR", home.path("runtime"));
+    let run = Run::start(&mut command, &home.data_dir().join("kubeconfig"));
+    let at = run.wait_for_line(0, "owned by 999");
+    assert!(run.text().contains("app/build 0"), "RUN is root: {}", run.text());
+    let first = run.image_of("web");
+    containerfile(home, "exit 7");
+    let at = run.wait_for_line(at, "app: the build failed");
+    assert_eq!(run.image_of("web"), first);
+    containerfile(home, "echo again > /built && chown 998:998 /built");
+    run.wait_for_line(at, "owned by 998");
+    let (code, text) = run.stop(Signal::TERM);
+    assert_eq!(code, Some(0), "{text}");
+    // A container of a failed build is a whole copy of its image.
+    let containers = home.path("graph/overlay-containers/containers.json");
+    let left = podium::base::optional_file::read_optional(containers);
+    assert!(left.is_empty() || left.trim() == "[]", "{left}");
+}
+
+/// DEV-1, IMG-12: buildah builds a Containerfile as root, and as an ordinary user with subordinate ids.
+#[test]
+fn a_containerfile_is_built_as_root_and_as_an_ordinary_user_dev_1_img_12() {
+    needs!(Kubectl);
+    needs!(Root);
+    if lacks(Need::Buildah, on_path("buildah")) {
+        return;
+    }
+    let home = DataDir::new();
+    containerfile_project(&home);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.arg("dev").arg("--data-dir").arg(home.data_dir());
+    check_containerfile(&home, command);
+    if lacks_uidmap() {
+        return;
+    }
+    let user = OrdinaryUser::with_subordinate_ids();
+    containerfile_project(&user.home);
+    std::os::unix::fs::chown(user.home.path("runtime"), Some(USER.1), Some(USER.1)).unwrap();
+    check_containerfile(&user.home, user.podium(&["dev"]));
 }

@@ -2,7 +2,7 @@
 //! print the number and the reasons; it fails instead if `PODIUM_TEST_REQUIRE` names the requirement. No test is
 //! skipped silently.
 //!
-//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts,crun,seccomp,docker-registry,image-tools,uidmap`.
+//! `.ci/run` sets `PODIUM_TEST_REQUIRE=kubectl,namespaces,root,mounts,crun,seccomp,docker-registry,image-tools,uidmap,buildah`.
 //! `PODIUM_TEST_WITHOUT=namespaces` simulates a machine without a feature.
 //!
 //! The library's own tests include this file, too: it uses no other item of either crate.
@@ -49,12 +49,14 @@ pub(crate) enum Need {
     Programs,
     /// `newuidmap` and `newgidmap` on the PATH.
     Uidmap,
+    /// `buildah` on the PATH.
+    Buildah,
     /// User namespaces for pods of root, and file systems with other owners in them.
     PodUsers,
 }
 
 impl Need {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::Kubectl,
         Self::OldKubectl,
         Self::Namespaces,
@@ -73,6 +75,7 @@ impl Need {
         Self::ImageTools,
         Self::Programs,
         Self::Uidmap,
+        Self::Buildah,
         Self::PodUsers,
     ];
 
@@ -97,6 +100,7 @@ impl Need {
             Self::ImageTools => "image-tools",
             Self::Programs => "programs",
             Self::Uidmap => "uidmap",
+            Self::Buildah => "buildah",
             Self::PodUsers => "pod-users",
         }
     }
@@ -122,6 +126,7 @@ impl Need {
             Self::ImageTools => "no mmdebstrap, umoci, skopeo or docker-registry",
             Self::Programs => "a program that a built-in image stands for is not installed",
             Self::Uidmap => "no newuidmap and newgidmap",
+            Self::Buildah => "no buildah",
             Self::PodUsers => "pods cannot have user namespaces of their own",
         }
     }

@@ -12,7 +12,7 @@ use crate::needs::{Need, lacks, needs, on_path};
 use crate::own_network::debuggers;
 
 /// The user who runs Podium: `newuidmap` wants a name.
-const USER: (&str, u32) = ("nobody", 65_534);
+pub(crate) const USER: (&str, u32) = ("nobody", 65_534);
 /// The first of the user's subordinate ids.
 const FIRST: u32 = 1_000_000;
 
@@ -42,7 +42,7 @@ impl OrdinaryUser {
     }
 
     /// `podium` as the user. The machine's files of ids stay as they are: only this process sees others.
-    fn podium(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn podium(&self, arguments: &[&str]) -> Command {
         let script =
             "mount --bind \"$0\" /etc/subuid && mount --bind \"$0\" /etc/subgid && exec setpriv \"$@\"";
         let mut command = Command::new("unshare");

@@ -9,6 +9,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::thread::UnshareFlags;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
@@ -17,7 +18,7 @@ use tokio::time::timeout;
 use super::report::{Report, plain_text};
 use super::state_files::file_name;
 use super::target::{BuildTarget, Recipe};
-use base::subordinate_ids::{RealUser, as_real_user, real_user};
+use base::subordinate_ids::{as_real_user, real_user};
 
 /// The variable that tells a build command where to write its result.
 const OUTPUT_VARIABLE: &str = "PODIUM_OUTPUT";
@@ -93,20 +94,21 @@ pub(super) async fn build(
             let text = |path: &Path| path.display().to_string();
             let tag = format!("{BUILDAH_REPOSITORY}:{}", file_name(target.name()));
             let before = buildah_id(&tag).await;
-            let mut words: Vec<String> =
-                ["bud", "--layers", "--tag", &tag, "--iidfile", &text(&id_file), "--file"]
-                    .map(str::to_owned)
-                    .to_vec();
+            // A build that fails or is ended leaves no container in buildah's store.
+            let words =
+                ["bud", "--layers", "--force-rm", "--tag", &tag, "--iidfile", &text(&id_file), "--file"];
+            let mut words: Vec<String> = words.map(str::to_owned).to_vec();
             words.push(text(file));
             if std::env::var_os("BUILDAH_ISOLATION").is_none() {
                 // Needs neither a container runtime nor rights beyond the user's.
                 words.splice(1..1, ["--isolation".to_owned(), "chroot".to_owned()]);
             }
             words.push(text(context));
-            buildah(target.name(), &words, context, report).await?;
+            buildah(target.name(), &words, context, report).await.map_err(with_remedy)?;
             let id = fs::read_to_string(&id_file);
             let id = id.map_err(|error| BuildFailure::new(format!("buildah has written no id: {error}")))?;
-            let archive = format!("oci-archive:{}", text(&result));
+            // The layers of other archives are compressed, which takes most of the time of a small change.
+            let archive = format!("docker-archive:{}", text(&result));
             let words = ["push", "--quiet", id.trim(), &archive].map(str::to_owned);
             buildah(target.name(), &words, context, report).await?;
             if let Some(before) = before.filter(|before| before != id.trim()) {
@@ -126,32 +128,73 @@ async fn buildah(
     run(name, OsStr::new(BUILDAH), words, directory, &[], report).await
 }
 
+/// Gives a program a mount namespace of its own: root of a user namespace may mount nothing in the machine's.
+#[expect(unsafe_code, reason = "the way of a child to its program")]
+fn give_own_mounts(command: &mut Command) {
+    // SAFETY: the child only calls the kernel, and shares no state with this process.
+    unsafe {
+        command.pre_exec(|| {
+            // Without the namespace the program reports which mount it lacks; it may need none.
+            let _ = rustix::thread::unshare_unsafe(UnshareFlags::NEWNS);
+            Ok(())
+        });
+    }
+}
+
+/// Adds the remedy to a failure of buildah itself.
+fn with_remedy(failure: BuildFailure) -> BuildFailure {
+    match remedy(&failure.last_lines) {
+        Some(remedy) => BuildFailure { reason: format!("{}; {remedy}", failure.reason), ..failure },
+        None => failure,
+    }
+}
+
+/// The remedy for what buildah lacks on a machine, by its last lines.
+fn remedy(lines: &[String]) -> Option<&'static str> {
+    let has = |parts: &[&str]| lines.iter().any(|line| parts.iter().all(|part| line.contains(part)));
+    if has(&["setting supplemental groups list", "not permitted"]) {
+        return Some("RUN needs subordinate ids in /etc/subuid and /etc/subgid, and the package uidmap");
+    }
+    let is_overlay = has(&["creating overlay mount"])
+        || has(&["mount ", "/overlay:", "not permitted"])
+        || has(&["'overlay' is not supported"]);
+    is_overlay.then_some("this machine mounts no overlays: set STORAGE_DRIVER=vfs")
+}
+
 /// The id of an image in buildah's own store, if it is there.
 async fn buildah_id(tag: &str) -> Option<String> {
-    let mut command = Command::new(BUILDAH);
-    with_ids_of(real_user(), &mut command);
-    command.args(["images", "--quiet", "--no-trunc", tag]).stdin(Stdio::null()).kill_on_drop(true);
+    let mut command = buildah_command();
     // Without the id of the previous build, its files stay in buildah's store.
-    let output = timeout(BUILDAH_ANSWER, command.output()).await.ok()?.ok()?;
+    let output = command.args(["images", "--quiet", "--no-trunc", tag]).output();
+    let output = timeout(BUILDAH_ANSWER, output).await.ok()?.ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     text.lines().next().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
-/// Lets buildah use the user namespace that it starts in, if the user has one with subordinate ids, as it does in the
-/// namespaces that it creates itself.
-fn with_ids_of(user: Option<RealUser>, command: &mut Command) {
-    let Some(user) = user else { return };
+/// Creates a command that runs as the user.
+fn user_command(program: &OsStr) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    as_real_user(command.as_std_mut());
+    command
+}
+
+/// Creates a command of buildah. An ordinary user with subordinate ids is root of a user namespace here: buildah uses
+/// it like those that it creates itself, with a mount namespace for its overlays.
+fn buildah_command() -> Command {
+    let mut command = Command::new(BUILDAH);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    let Some(user) = real_user() else { return command };
+    give_own_mounts(&mut command);
     command.env("_CONTAINERS_USERNS_CONFIGURED", "done");
     command.env("_CONTAINERS_ROOTLESS_UID", user.uid.to_string());
     command.env("_CONTAINERS_ROOTLESS_GID", user.gid.to_string());
+    command
 }
 
 /// Removes the previous image of a target from buildah's own store. Layers that the present one has stay.
 async fn remove_from_buildah(id: &str) {
-    let mut command = Command::new(BUILDAH);
-    with_ids_of(real_user(), &mut command);
-    command.args(["rmi", id]).stdin(Stdio::null()).kill_on_drop(true);
-    match timeout(BUILDAH_ANSWER, command.output()).await {
+    match timeout(BUILDAH_ANSWER, buildah_command().args(["rmi", id]).output()).await {
         Ok(Ok(output)) if output.status.success() => {}
         Ok(Ok(output)) => {
             tracing::debug!("buildah keeps {id}: {}", String::from_utf8_lossy(&output.stderr).trim());
@@ -182,15 +225,9 @@ async fn run(
         BuildFailure::new(format!("{shown}: {error}{hint}"))
     };
     let (output, input) = std::io::pipe().map_err(failed)?;
-    let mut command = Command::new(program);
-    if program == BUILDAH {
-        with_ids_of(real_user(), &mut command);
-    } else {
-        as_real_user(command.as_std_mut());
-    }
+    let mut command = if program == BUILDAH { buildah_command() } else { user_command(program) };
     command.args(arguments).current_dir(directory).envs(environment.iter().copied());
-    command.stdin(Stdio::null()).stdout(input.try_clone().map_err(failed)?).stderr(input);
-    command.process_group(0).kill_on_drop(true);
+    command.stdout(input.try_clone().map_err(failed)?).stderr(input).process_group(0);
     let output = Receiver::from_owned_fd(output.into()).map_err(failed)?;
     let mut processes = BuildProcesses::new(command.spawn().map_err(failed)?);
     // The command holds the other end of the pipe.
@@ -216,17 +253,20 @@ async fn follow(
 ) -> std::io::Result<ExitStatus> {
     let mut buffer = vec![0; 16 * 1024];
     let mut is_open = true;
-    let mut waited = Duration::ZERO;
+    let mut silent = Duration::ZERO;
     let status = loop {
         tokio::select! {
-            read = output.read(&mut buffer), if is_open => match read {
-                Ok(count) if count > 0 => lines.take(&buffer[..count]),
-                _ => is_open = false,
-            },
+            read = output.read(&mut buffer), if is_open => {
+                silent = Duration::ZERO;
+                match read {
+                    Ok(count) if count > 0 => lines.take(&buffer[..count]),
+                    _ => is_open = false,
+                }
+            }
             status = child.wait() => break status?,
             () = tokio::time::sleep(STILL) => {
-                waited += STILL;
-                report.note(&format!("{name}: still building, silent for {} s", waited.as_secs()));
+                silent += STILL;
+                report.note(&format!("{name}: still building, silent for {} s", silent.as_secs()));
             }
         }
     };
@@ -334,6 +374,29 @@ impl<'a> OutputLines<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The lines are those of buildah 1.28.
+    #[test]
+    fn what_buildah_lacks_is_reported_with_the_remedy_dev_1() {
+        let table = [
+            ("error setting supplemental groups list: operation not permittedsubprocess exited", "RUN needs"),
+            (
+                "Error: mount /h/storage/overlay:/h/storage/overlay, flags: 0x1000: operation not permitted",
+                "vfs",
+            ),
+            (
+                "Error: mounting new container: creating overlay mount to /h/merged: using mount program",
+                "vfs",
+            ),
+            ("Error: building at STEP \"RUN mount /x\": exit status 1", ""),
+            ("chown: overlay: operation not permitted", ""),
+        ];
+        for (line, expect) in table {
+            let found = remedy(&["STEP 1/2: FROM scratch".to_owned(), line.to_owned()]);
+            assert_eq!(found.is_some(), !expect.is_empty(), "{line}");
+            assert!(found.unwrap_or_default().contains(expect), "{line}");
+        }
+    }
 
     #[test]
     fn output_is_bounded_and_controls_no_terminal_dev_4() {

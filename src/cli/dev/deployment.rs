@@ -4,19 +4,19 @@
 //! `DATA/dev/PROJECT.json` lists the objects that runs created, so that a run also knows those of a killed one. Objects
 //! that were there before are changed as by `podium apply`, and never deleted.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use kube::Client;
-use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use kube::api::{Api, DeleteParams, PostParams};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::manifests::{PreparedManifests, images_of, namespace_of};
+use super::manifests::{PreparedManifests, images_of};
+use super::object_name::ObjectName;
 use super::state_files::{directory, file_name, lock, replace};
 use base::hex::hex;
 use cluster::apply::{Mode, Outcome, Warnings, apply_document, delete_all};
@@ -41,49 +41,16 @@ pub(super) struct Deployment {
     _lock: File,
 }
 
-/// An object that a run created.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ObjectName {
-    api_version: String,
-    kind: String,
-    namespace: String,
-    name: String,
-}
-
-impl ObjectName {
-    fn of(document: &Document, namespace: &str) -> Self {
-        let text = |pointer: &str| {
-            document.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        Self {
-            api_version: text("/apiVersion"),
-            kind: text("/kind"),
-            namespace: namespace_of(document, namespace).to_owned(),
-            name: text("/metadata/name"),
-        }
-    }
-
-    /// Returns true if both are the same object, maybe in different versions.
-    fn is_same(&self, other: &Self) -> bool {
-        let group = |name: &Self| name.api_version.rsplit_once('/').map(|(group, _)| group.to_owned());
-        group(self) == group(other)
-            && (&self.kind, &self.namespace, &self.name) == (&other.kind, &other.namespace, &other.name)
-    }
-
-    fn document(&self) -> Option<Document> {
-        let metadata = json!({"name": self.name, "namespace": self.namespace});
-        let value = json!({"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata});
-        manifest::parse_values(&value.to_string(), "podium dev").pop()?.ok()
-    }
-}
-
 /// The result of applying manifests.
 #[derive(Debug, Default)]
 pub(super) struct AppliedManifests {
     /// The objects that changed, as `deployment.apps/web configured`.
     pub(super) changes: Vec<String>,
+    /// The objects that were created or changed.
+    pub(super) changed: Vec<ObjectName>,
     pub(super) errors: Vec<String>,
+    /// The positions of the documents that were not applied.
+    pub(super) failed: BTreeSet<usize>,
 }
 
 impl Deployment {
@@ -106,17 +73,26 @@ impl Deployment {
         Ok(Self { client, project, namespace: namespace.to_owned(), record, created, _lock: lock })
     }
 
-    /// Applies manifests, and deletes what a run created and the manifests no longer have.
-    pub(super) async fn apply(&mut self, manifests: &PreparedManifests) -> AppliedManifests {
+    /// Applies manifests, or those at the positions of `only`, and deletes what a run created and the manifests no
+    /// longer have.
+    pub(super) async fn apply(
+        &mut self,
+        manifests: &PreparedManifests,
+        only: Option<&BTreeSet<usize>>,
+    ) -> AppliedManifests {
         let mut applied = AppliedManifests::default();
         let warnings = Warnings::new(|text| tracing::warn!("{text}"));
         let documents = &manifests.documents;
-        for document in documents {
+        for (position, document) in documents.iter().enumerate() {
+            if only.is_some_and(|only| !only.contains(&position)) {
+                continue;
+            }
             let name = ObjectName::of(document, &self.namespace);
             if name.kind == "Job"
                 && let Err(error) = self.replace_job(document, &name).await
             {
                 applied.errors.push(document.error("", error.to_string()).to_string());
+                applied.failed.insert(position);
                 continue;
             }
             let namespace = self.namespace.clone();
@@ -125,13 +101,17 @@ impl Deployment {
             match done {
                 Ok((object, outcome)) => {
                     if outcome == Outcome::Created && !name.name.is_empty() {
-                        self.record(name);
+                        self.record(name.clone());
                     }
                     if outcome != Outcome::Unchanged {
                         applied.changes.push(format!("{object} {outcome}"));
+                        applied.changed.push(name);
                     }
                 }
-                Err(error) => applied.errors.extend(error),
+                Err(error) => {
+                    applied.errors.extend(error);
+                    applied.failed.insert(position);
+                }
             }
         }
         let present: Vec<ObjectName> =
@@ -179,7 +159,7 @@ impl Deployment {
         if !self.created.iter().any(|known| known.is_same(name)) {
             return Ok(());
         }
-        let jobs = self.api_of(name);
+        let jobs = name.api(&self.client);
         let Some(present) = jobs.get_opt(&name.name).await.map_err(crate::cli::output::api_error)? else {
             return Ok(());
         };
@@ -203,7 +183,7 @@ impl Deployment {
     pub(super) async fn warn(&self, documents: &[&Document], message: &str) {
         for document in documents {
             let name = ObjectName::of(document, &self.namespace);
-            let api = self.api_of(&name);
+            let api = name.api(&self.client);
             let Ok(Some(object)) = api.get_opt(&name.name).await else { continue };
             let event = json!({
                 "apiVersion": "v1",
@@ -228,12 +208,6 @@ impl Deployment {
                 tracing::warn!("cannot record an event about {}/{}: {error}", name.kind, name.name);
             }
         }
-    }
-
-    fn api_of(&self, name: &ObjectName) -> Api<DynamicObject> {
-        let (group, version) = name.api_version.rsplit_once('/').unwrap_or(("", &name.api_version));
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &name.kind));
-        Api::namespaced_with(self.client.clone(), &name.namespace, &resource)
     }
 
     fn record(&mut self, name: ObjectName) {

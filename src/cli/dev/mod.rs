@@ -1,5 +1,5 @@
 //! `podium dev`: builds images, applies manifests, shows the logs, and does it again whenever a file changes (DEV-1 to
-//! DEV-7).
+//! DEV-8).
 //!
 //! | module | content |
 //! |---|---|
@@ -7,7 +7,8 @@
 //! | [`schedule`] | the order of builds; no I/O |
 //! | [`state_files`], [`program_files`] | files of runs; copies of built programs |
 //! | [`target`], [`build`], [`versions`] | an image to build, one build, the built versions |
-//! | [`manifests`], [`deployment`] | manifests with the built images, and their objects in the cluster |
+//! | [`manifests`], [`deployment`], [`object_name`] | manifests with the built images, and their objects in the cluster |
+//! | [`rollouts`] | the readiness of the workloads |
 //! | [`report`], [`logs`] | messages, and the logs of pods |
 //! | [`mod@session`] | one run of all of these |
 
@@ -15,9 +16,11 @@ mod build;
 mod deployment;
 mod logs;
 mod manifests;
+mod object_name;
 mod patterns;
 mod program_files;
 mod report;
+mod rollouts;
 mod schedule;
 mod session;
 mod state_files;
@@ -332,7 +335,8 @@ fn entries(args: &ClusterArgs, config: &ClusterConfig) -> Result<Vec<(ImageEntry
             bail!("{problem}");
         }
         let directory = data_dir.join("images");
-        entries.extend(declared.entries.iter().map(|entry| (entry.clone(), directory.clone())));
+        let own = declared.entries.iter().filter(|entry| !versions::is_version(entry));
+        entries.extend(own.map(|entry| (entry.clone(), directory.clone())));
     }
     Ok(entries)
 }

@@ -21,7 +21,8 @@ struct IgnoreRule {
 struct Pattern(Vec<String>);
 
 /// Names that are ignored in every directory: repositories, build outputs, and the temporary files of editors.
-const ALWAYS_IGNORED: [&str; 8] = [".git", "target", "node_modules", "*.swp", "*.swx", "*~", ".#*", "4913"];
+const ALWAYS_IGNORED: [&str; 9] =
+    [".git", "target", "node_modules", "__pycache__", "*.swp", "*.swx", "*~", ".#*", "4913"];
 
 impl WatchRules {
     /// Reads the patterns of a `watch:` list and the lines of an ignore file.
@@ -163,12 +164,13 @@ mod tests {
 
     #[test]
     fn patterns_mean_what_they_mean_in_dockerignore_dev_2() {
-        let table: [(&[&str], &[&str], &str, bool); 24] = [
+        let table: [(&[&str], &[&str], &str, bool); 25] = [
             (&[], &[], "src/main.rs", true),
             (&[], &[], "target/debug/app", false),
             (&[], &[], "web/node_modules/x/index.js", false),
             (&[], &[], ".git/index", false),
             (&[], &[], "src/.main.rs.swp", false),
+            (&[], &[], "app/__pycache__/main.cpython-311.pyc", false),
             (&[], &["*.log", "", "# note"], "app.log", false),
             (&[], &["*.log"], "logs/app.log", true),
             (&[], &["**/*.log"], "logs/deep/app.log", false),

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use base::hex::hex;
+use base::subordinate_ids::real_user;
 
 /// The file that names the data directory of a directory with programs.
 const ORIGIN: &str = "data-directory";
@@ -32,6 +33,11 @@ pub(super) fn directory(data_dir: &Path) -> Result<PathBuf> {
     Ok(own)
 }
 
+/// Returns true if a path is that of a copy.
+pub(super) fn is_copy(path: &str) -> bool {
+    Path::new(path).starts_with(shared_directory())
+}
+
 /// Removes the programs of a data directory that ends with its run.
 pub(super) fn remove(data_dir: &Path) {
     // The next run removes what cannot be removed now.
@@ -39,7 +45,9 @@ pub(super) fn remove(data_dir: &Path) {
 }
 
 fn shared_directory() -> PathBuf {
-    Path::new("/var/tmp").join(format!("podium-dev-{}", rustix::process::geteuid().as_raw()))
+    // In a user namespace every user is root.
+    let uid = real_user().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
+    Path::new("/var/tmp").join(format!("podium-dev-{uid}"))
 }
 
 fn key(data_dir: &Path) -> String {

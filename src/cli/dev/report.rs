@@ -91,7 +91,9 @@ impl Report {
                 for line in last_lines {
                     print_with_origin("  |", None, line);
                 }
-                print_with_origin(OWN, is_coloured.then_some(RED), &format!("ERROR: {text}"));
+                for line in format!("ERROR: {text}").lines() {
+                    print_with_origin(OWN, is_coloured.then_some(RED), line);
+                }
             }
             ReportOutput::Console { project, clock } => {
                 for line in text.lines() {

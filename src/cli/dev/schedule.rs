@@ -30,6 +30,11 @@ struct PendingChange {
 }
 
 impl PendingChange {
+    fn due_at(due: Timestamp) -> Self {
+        let start = due.checked_sub(QUIET).unwrap_or(due);
+        Self { first: start, last: start }
+    }
+
     fn due(&self) -> Timestamp {
         saturating_after(self.last, QUIET).min(saturating_after(self.first, LONGEST))
     }
@@ -55,14 +60,22 @@ impl Schedule {
     /// Notes that files of a subject may have changed.
     pub(super) fn note_change(&mut self, subject: usize, now: Timestamp) {
         let pending = &mut self.pending[subject];
-        let first = pending.map_or(now, |pending| pending.first);
+        // A retry is later than a change.
+        let first = pending.map_or(now, |pending| pending.first.min(now));
         *pending = Some(PendingChange { first, last: now });
     }
 
-    /// Notes that a subject must begin although no file has changed; it is due at once.
+    /// Notes that a subject must begin although no file has changed; it is due at once, or with changes that are
+    /// pending.
     pub(super) fn note_forced(&mut self, subject: usize, now: Timestamp) {
-        let due = now.checked_sub(QUIET).unwrap_or(now);
-        self.pending[subject].get_or_insert(PendingChange { first: due, last: due });
+        if self.pending[subject].is_none_or(|pending| pending.first > now) {
+            self.pending[subject] = Some(PendingChange::due_at(now));
+        }
+    }
+
+    /// Notes that a subject must begin again at this time, unless it begins before.
+    pub(super) fn note_retry(&mut self, subject: usize, due: Timestamp) {
+        self.pending[subject].get_or_insert(PendingChange::due_at(due));
     }
 
     /// Returns the next step; a started subject is no longer pending. Images come before the manifests, which have the
@@ -125,15 +138,17 @@ mod tests {
     #[derive(Clone, Copy, Debug)]
     enum Input {
         Change(usize),
+        Forced(usize),
+        Retry(usize, i64),
         Finish,
         Expect(Step),
     }
 
     #[test]
     fn changes_are_collected_and_builds_run_one_at_a_time_dev_2() {
-        use Input::{Change, Expect, Finish};
+        use Input::{Change, Expect, Finish, Forced, Retry};
         let wait = |millis| Expect(Step::WaitUntil(at(millis)));
-        let table: [(&str, Vec<(i64, Input)>); 5] = [
+        let table: [(&str, Vec<(i64, Input)>); 8] = [
             (
                 "one change",
                 vec![
@@ -186,12 +201,35 @@ mod tests {
                     (600, Expect(Step::Begin(0))),
                 ],
             ),
+            (
+                "a retry waits for its time",
+                vec![(0, Retry(0, 9000)), (0, wait(9000)), (9000, Expect(Step::Begin(0)))],
+            ),
+            (
+                "a change comes before a retry, and replaces it",
+                std::iter::once((0, Retry(0, 9000)))
+                    .chain((0..20).map(|n| (n * 100, Change(0))))
+                    .chain([(2000, Expect(Step::Begin(0))), (2000, Finish), (9000, Expect(Step::Idle))])
+                    .collect(),
+            ),
+            (
+                "a new version comes before a retry",
+                vec![
+                    (0, Retry(0, 9000)),
+                    (10, Forced(0)),
+                    (10, Expect(Step::Begin(0))),
+                    (11, Finish),
+                    (9000, Expect(Step::Idle)),
+                ],
+            ),
         ];
         for (name, inputs) in table {
             let mut schedule = Schedule::new(3);
             for (millis, input) in inputs {
                 match input {
                     Change(subject) => schedule.note_change(subject, at(millis)),
+                    Forced(subject) => schedule.note_forced(subject, at(millis)),
+                    Retry(subject, due) => schedule.note_retry(subject, at(due)),
                     Finish => schedule.finish(),
                     Expect(step) => assert_eq!(schedule.next(at(millis)), step, "{name}, at {millis} ms"),
                 }

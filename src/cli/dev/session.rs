@@ -9,11 +9,14 @@
 //! Subject 0 is the manifests; the others are the images. A failed build or manifest changes nothing.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
-use base::clock::Clock;
+use base::backoff::BackoffPolicy;
+use base::clock::{Clock, saturating_after};
 use base::task::{JoinSet, blocking};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
@@ -24,13 +27,16 @@ use tokio::sync::mpsc;
 use super::build::{BuildFailure, build};
 use super::deployment::Deployment;
 use super::manifests::{PreparedManifests, prepare};
+use super::object_name::ObjectName;
 use super::patterns::WatchRules;
 use super::report::Report;
+use super::rollouts::Rollouts;
 use super::schedule::{OutputDetector, Schedule, Step};
 use super::target::BuildTarget;
 use super::tree::SourceTree;
 use super::versions::{ImageVersions, Version};
 use super::watch::SourceWatch;
+use crate::cli::address::addresses_of_services;
 use base::count::counted;
 use cluster::apply::{Depth, read_files};
 use console_data::project::Project;
@@ -41,6 +47,10 @@ const MANIFESTS: usize = 0;
 const MANIFEST_FILES: [&str; 3] = ["*.yaml", "*.yml", "*.json"];
 /// The maximum number of changed files that a message names.
 const NAMED_FILES: usize = 3;
+/// The delays before manifests that the cluster refused are applied again.
+const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
+/// The maximum number of errors in a message.
+const MOST_ERRORS: usize = 20;
 /// The maximum number of workloads that get an event about a failed build.
 const MOST_EVENTS: usize = 20;
 
@@ -59,16 +69,37 @@ pub(super) struct Session {
     /// The subjects that begin although no file has changed.
     forced: BTreeSet<usize>,
     /// The manifests that were applied last.
-    applied: Arc<Mutex<PreparedManifests>>,
+    applied: PreparedManifests,
     is_applied: bool,
+    /// The part of them that the cluster refused.
+    refused: Option<RefusedManifests>,
+    rollouts: Rollouts,
+}
+
+/// Manifests that the cluster refused: it may accept them later, as when a webhook, a quota or a definition is not ready.
+struct RefusedManifests {
+    /// The positions of the documents.
+    positions: BTreeSet<usize>,
+    error: String,
+    /// The number of attempts so far.
+    attempts: u32,
 }
 
 /// An image of the run.
 struct BuiltImage {
     target: BuildTarget,
     versions: Arc<Mutex<ImageVersions>>,
+    /// The directory for results of builds.
+    work: PathBuf,
     current: Option<Version>,
     detector: OutputDetector,
+}
+
+impl Drop for BuiltImage {
+    fn drop(&mut self) {
+        // A result that is being stored may still be read. What remains is removed by the next run.
+        let _ = std::fs::remove_dir_all(&self.work);
+    }
 }
 
 /// A watched tree, as it was at the last build.
@@ -123,11 +154,18 @@ impl Session {
         let mut images = Vec::new();
         for target in targets {
             sources.push(target.watches.iter().cloned().map(WatchedSource::new).collect());
-            let versions = Arc::new(Mutex::new(ImageVersions::open(data_dir, &target.entry)?));
-            images.push(BuiltImage { target, versions, current: None, detector: OutputDetector::default() });
+            let versions = ImageVersions::open(data_dir, &target.entry)?;
+            let work = versions.work();
+            let versions = Arc::new(Mutex::new(versions));
+            images.push(BuiltImage {
+                target,
+                versions,
+                work,
+                current: None,
+                detector: OutputDetector::default(),
+            });
         }
         let forced = (0..sources.len()).collect();
-        let applied = Arc::default();
         Ok(Self {
             client,
             report,
@@ -139,8 +177,10 @@ impl Session {
             images,
             sources,
             forced,
-            applied,
+            applied: PreparedManifests::default(),
             is_applied: false,
+            refused: None,
+            rollouts: Rollouts::default(),
         })
     }
 
@@ -186,6 +226,10 @@ impl Session {
             }
             drop(work);
             schedule.finish();
+            if let Some(refused) = &self.refused {
+                let delay = RETRY.delay(refused.attempts);
+                schedule.note_retry(MANIFESTS, saturating_after(clock.now(), delay));
+            }
         }
     }
 
@@ -203,6 +247,11 @@ impl Session {
             }
         }
         if changed.is_empty() && !is_forced {
+            if subject == MANIFESTS
+                && let Some(refused) = self.refused.take()
+            {
+                self.deploy(Some(refused)).await;
+            }
             return;
         }
         if is_forced {
@@ -283,15 +332,13 @@ impl Session {
         };
         let text = format!("{name}: the build failed: {}; {consequence}", failure.reason);
         self.report.failed(name, &text, &failure.last_lines);
-        let documents: Vec<_> = {
-            let applied = self.applied.lock();
-            let users = applied.users.get(image).into_iter().flatten().take(MOST_EVENTS);
-            users.map(|position| applied.documents[*position].clone()).collect()
-        };
-        self.deployment.warn(&documents.iter().collect::<Vec<_>>(), &text).await;
+        let users = self.applied.users.get(image).into_iter().flatten().take(MOST_EVENTS);
+        let documents: Vec<_> = users.map(|position| &self.applied.documents[*position]).collect();
+        self.deployment.warn(&documents, &text).await;
     }
 
     async fn apply(&mut self) {
+        self.refused = None;
         let waits: Vec<&str> = (self.images.iter())
             .filter(|image| image.current.is_none())
             .map(|image| image.target.name())
@@ -307,6 +354,7 @@ impl Session {
         };
         if !waits.is_empty() {
             // The first successful build of the last of them applies the manifests.
+            self.prune().await;
             return;
         }
         let versions: Vec<String> = (self.images.iter())
@@ -327,23 +375,57 @@ impl Session {
             }
         }
         self.project.set_namespaces(manifests.namespaces.clone());
-        let result = self.deployment.apply(&manifests).await;
-        *self.applied.lock() = manifests;
+        self.applied = manifests;
+        self.deploy(None).await;
+    }
+
+    /// Applies the prepared manifests, or those that were refused before.
+    async fn deploy(&mut self, earlier: Option<RefusedManifests>) {
+        let only = earlier.as_ref().map(|earlier| &earlier.positions);
+        let result = self.deployment.apply(&self.applied, only).await;
         for change in &result.changes {
             self.report.note(change);
         }
-        if result.errors.is_empty() {
-            let is_repaired = self.report.clear("manifests");
-            if !std::mem::replace(&mut self.is_applied, true) {
-                let images = counted(self.images.len(), "image");
-                self.report.done(&format!("applied; watching the manifests and the sources of {images}"));
-            } else if is_repaired {
-                self.report.done("manifests: applied");
+        let is_first = !self.is_applied && earlier.is_none();
+        self.follow_up(result.changed, is_first).await;
+        if !result.errors.is_empty() {
+            let error = first_lines(&result.errors);
+            // The same error is reported once.
+            if earlier.as_ref().is_none_or(|earlier| earlier.error != error) {
+                let text = format!("manifests: {error}\nwhat failed is tried again, and at the next change");
+                self.report.failed("manifests", &text, &[]);
             }
-            self.prune().await;
-        } else {
-            self.report.failed("manifests", &format!("manifests: {}", result.errors.join("\n")), &[]);
+            let attempts = earlier.map_or(0, |earlier| earlier.attempts) + 1;
+            self.refused = Some(RefusedManifests { positions: result.failed, error, attempts });
+            if attempts == 1 {
+                self.prune().await;
+            }
+            return;
         }
+        let is_repaired = self.report.clear("manifests");
+        if !std::mem::replace(&mut self.is_applied, true) {
+            let images = counted(self.images.len(), "image");
+            self.report.done(&format!("applied; watching the manifests and the sources of {images}"));
+        } else if is_repaired {
+            self.report.done("manifests: applied");
+        }
+        self.prune().await;
+    }
+
+    /// Reports the addresses of changed Services, and follows changed workloads. The first time this concerns all, since
+    /// an earlier run may have applied them.
+    async fn follow_up(&mut self, mut changed: Vec<ObjectName>, is_first: bool) {
+        if is_first {
+            let documents = self.applied.documents.iter();
+            changed =
+                documents.map(|document| ObjectName::of(document, &self.deployment.namespace)).collect();
+        }
+        let services = changed.iter().filter(|name| name.kind == "Service" && name.api_version == "v1");
+        let services: Vec<_> = services.map(|name| (name.namespace.as_str(), name.name.as_str())).collect();
+        for line in addresses_of_services(&self.client, &services).await {
+            self.report.note(&line);
+        }
+        self.rollouts.follow(changed, self.client.clone(), &self.deployment.project, &self.report);
     }
 
     /// Removes versions that nothing needs any more.
@@ -376,6 +458,7 @@ impl Session {
 
     /// Deletes what the run created.
     pub(super) async fn clean_up(&mut self) {
+        self.rollouts = Rollouts::default();
         let deleted = self.deployment.delete_created().await;
         for change in &deleted.changes {
             self.report.note(change);
@@ -394,14 +477,12 @@ async fn build_version(
 ) -> Result<Version, BuildFailure> {
     let failed = |error: anyhow::Error| BuildFailure::new(format!("{error:#}"));
     let work = versions.lock().work_directory().map_err(|error| failed(error.into()))?;
-    let result = build(target, &work, report).await?;
+    let result = build(target, work.path(), report).await?;
     let words: Vec<String> = target.words_of_built_file();
     let versions = versions.clone();
     let added = blocking(move || {
-        let mut versions = versions.lock();
-        let added = versions.add(&result, |word| words.iter().any(|built| built == word));
-        // The result is stored; what remains is removed by the next build.
-        let _ = std::fs::remove_dir_all(&work);
+        let added = versions.lock().add(&result, |word| words.iter().any(|built| built == word));
+        drop(work);
         added
     });
     added.await.map_err(|error| failed(error.into()))?.map_err(failed)
@@ -445,6 +526,15 @@ fn named(files: &[PathBuf]) -> String {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
     }
+}
+
+/// The errors, each on lines of its own, up to a number.
+fn first_lines(errors: &[String]) -> String {
+    let mut text = errors.iter().take(MOST_ERRORS).cloned().collect::<Vec<_>>().join("\n");
+    if errors.len() > MOST_ERRORS {
+        let _ = write!(text, "\n… and {} more errors", errors.len() - MOST_ERRORS);
+    }
+    text
 }
 
 /// Watches a manifest file or the manifests of a directory.

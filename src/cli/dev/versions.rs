@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! DATA/dev/NAME.json            the versions, the newest last
-//! DATA/dev/NAME.work/           the result of a build until it is stored
+//! DATA/dev/NAME.work/PID/       the result of a build until it is stored
 //! DATA/dev/NAME.lock            held while a run builds the image
 //! PROGRAMS/NAME/HASH/FILE       the program of a version (`program_files` says which directory it is)
 //! DATA/images/podium-dev-NAME.yaml  the entries of these programs, which the cluster reads at each use
@@ -16,7 +16,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -24,7 +24,7 @@ use super::program_files;
 use super::state_files::{directory, file_name, lock, replace};
 use base::hex::hex;
 use images::store::{Input, LoadOptions, Provenance};
-use images::{ImageEntry, ImageReference, ImageStore, remove_unused};
+use images::{ImageEntry, ImageReference, ImageStore, remove_unused_names};
 
 /// The number of versions that stay although nothing uses them: the current and the previous one.
 const RETAINED: usize = 2;
@@ -45,6 +45,22 @@ pub(super) struct ImageVersions {
     /// The directory of the image's programs.
     programs: PathBuf,
     _lock: File,
+}
+
+/// A directory for the result of a build, which is removed when this is dropped: the result may be large.
+pub(super) struct WorkDirectory(PathBuf);
+
+impl WorkDirectory {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for WorkDirectory {
+    fn drop(&mut self) {
+        // The next run removes what cannot be removed now.
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// One version.
@@ -72,19 +88,36 @@ impl ImageVersions {
         let versions = serde_json::from_str(&text).ok().unwrap_or_default();
         let programs = program_files::directory(data_dir)?.join(&file_name);
         let data_dir = data_dir.to_path_buf();
-        Ok(Self { data_dir, entry: entry.clone(), file_name, versions, programs, _lock: lock })
+        let versions = Self { data_dir, entry: entry.clone(), file_name, versions, programs, _lock: lock };
+        versions.remove_remains();
+        Ok(versions)
     }
 
-    /// An empty directory for a build's result.
-    pub(super) fn work_directory(&self) -> io::Result<PathBuf> {
-        let work = self.work();
+    /// Removes what a killed run has left: the result of its build, and copies of programs that are no versions.
+    fn remove_remains(&self) {
+        // The directories may not exist, and what cannot be removed now is removed by the next run.
+        let _ = fs::remove_dir_all(self.work());
+        for directory in fs::read_dir(&self.programs).into_iter().flatten().flatten() {
+            let hash = directory.file_name();
+            let is_of = |version: &Version| {
+                version.tag.strip_prefix(TAG_PREFIX) == hash.to_str() && version.entry.is_some()
+            };
+            if !self.versions.iter().any(is_of) {
+                let _ = fs::remove_dir_all(directory.path());
+            }
+        }
+    }
+
+    /// An empty directory for a build's result. No other run has the same: a build of a killed run may go on.
+    pub(super) fn work_directory(&self) -> io::Result<WorkDirectory> {
+        let work = self.work().join(std::process::id().to_string());
         remove_directory(&work)?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&work)?;
-        Ok(work)
+        Ok(WorkDirectory(work))
     }
 
-    /// The directory for the result of a build.
-    fn work(&self) -> PathBuf {
+    /// The directory for the results of builds.
+    pub(super) fn work(&self) -> PathBuf {
         self.data_dir.join("dev").join(format!("{}.work", self.file_name))
     }
 
@@ -150,7 +183,8 @@ impl ImageVersions {
         let mut id = String::new();
         store
             .load(Input::File(file), &options, |loaded| id.clone_from(&loaded.image.id))
-            .with_context(|| result.display().to_string())?;
+            // The error's own text has its source.
+            .map_err(|error| anyhow!("{}: {error}", result.display()))?;
         let tag = tag(id.trim_start_matches("sha256:"));
         let name = ImageReference::parse(&format!("{}:{tag}", self.entry.name))?;
         store.add_names_to(&id, &[name], Provenance::Built)?;
@@ -169,22 +203,18 @@ impl ImageVersions {
         if removed.is_empty() {
             return Ok(Vec::new());
         }
-        let mut names = Vec::new();
+        let images = removed.iter().filter(|version| version.entry.is_none());
+        let images: Vec<String> = images.map(|version| self.reference(version)).collect();
         let store = ImageStore::of(&self.data_dir);
-        let nodes = self.data_dir.join("nodes");
-        let mut gone = Vec::new();
-        for version in removed {
-            let name = self.reference(&version);
-            if version.entry.is_none() {
-                match remove_unused(&store, &nodes, &name) {
-                    Ok(_) | Err(images::store::RemoveError::Unknown(_)) => {}
-                    // A container that is ending uses it: the next build tries again.
-                    Err(_) => continue,
-                }
-            }
-            names.push(name);
-            gone.push(version);
-        }
+        let gone_images = match images.as_slice() {
+            [] => Vec::new(),
+            images => remove_unused_names(&store, &self.data_dir.join("nodes"), images)?,
+        };
+        // A container that is ending may use an image: the next build tries again.
+        let is_gone =
+            |version: &Version| version.entry.is_some() || gone_images.contains(&self.reference(version));
+        let gone: Vec<Version> = removed.into_iter().filter(is_gone).collect();
+        let names = gone.iter().map(|version| self.reference(version)).collect();
         self.versions.retain(|version| !gone.contains(version));
         self.write()?;
         for version in gone.iter().filter(|version| version.entry.is_some()) {
@@ -228,6 +258,11 @@ pub(super) fn remove_all(data_dir: &Path) {
     let _ = fs::remove_dir(&images);
 }
 
+/// Returns true if an entry is that of a version, which earlier runs wrote, and not the user's.
+pub(super) fn is_version(entry: &ImageEntry) -> bool {
+    entry.words().any(program_files::is_copy)
+}
+
 fn tag(digest: &str) -> String {
     format!("{TAG_PREFIX}{}", &digest[..HASH_LETTERS.min(digest.len())])
 }
@@ -251,9 +286,15 @@ fn copy_program(from: &Path, to: &Path) -> io::Result<()> {
     let directory = to.parent().unwrap_or(Path::new("/"));
     fs::DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
     let new = directory.join(".new");
-    fs::copy(from, &new)?;
-    fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
-    fs::rename(new, to)
+    let copied = fs::copy(from, &new)
+        .and_then(|_| fs::set_permissions(&new, fs::Permissions::from_mode(0o755)))
+        .and_then(|()| fs::rename(&new, to));
+    if copied.is_err() {
+        // A part of a copy fills the disk, and an empty directory is no version.
+        let _ = fs::remove_file(new);
+        let _ = fs::remove_dir(directory);
+    }
+    copied
 }
 
 fn remove_directory(path: &Path) -> io::Result<()> {
@@ -298,8 +339,16 @@ mod tests {
         let programs: Vec<String> =
             known.entries.iter().map(|entry| fs::read_to_string(entry.program().unwrap()).unwrap()).collect();
         assert_eq!(programs, ["one", "four", "three"]);
+        assert!(known.entries.iter().all(is_version) && !is_version(&entry));
+        // A killed run leaves a result and a part of a copy.
+        let remains = [versions.work().join("1/output"), versions.programs.join("0123456789ab/.new")];
+        for file in &remains {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "half").unwrap();
+        }
         drop(versions);
         let mut versions = ImageVersions::open(home.path(), &entry).unwrap();
+        assert!(!remains.iter().any(|file| file.parent().unwrap().exists()), "{remains:?}");
         assert_eq!(versions.prune(&BTreeSet::new()).unwrap().len(), 1, "versions are known to the next run");
         assert!(versions.add(Path::new("/dev/null"), |_| false).is_err());
     }

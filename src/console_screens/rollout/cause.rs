@@ -4,17 +4,17 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 /// The reason why a pod is not ready, and the certainty that waiting does not help.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Cause {
+pub struct Cause {
     /// Higher is worse: if pods differ, the worst cause is shown.
-    pub(crate) weight: u8,
+    pub weight: u8,
     /// `ImagePullBackOff`, `CrashLoopBackOff`, `Unschedulable` …
     pub reason: String,
     /// The image or the exit code, and the server's message.
-    pub(crate) detail: String,
+    pub detail: String,
 }
 
 /// Returns the reason why this pod is not ready; `None` if no problem is known.
-pub(crate) fn of(pod: &Pod) -> Option<Cause> {
+pub fn of(pod: &Pod) -> Option<Cause> {
     let status = pod.status.as_ref()?;
     let conditions = status.conditions.iter().flatten();
     let unscheduled = conditions

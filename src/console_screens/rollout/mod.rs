@@ -4,7 +4,7 @@
 //! a Deployment with its ReplicaSets and Pods, [`actions`] builds the changes of undo and pause; both are pure.
 
 pub(crate) mod actions;
-pub(crate) mod cause;
+pub mod cause;
 pub(crate) mod history;
 pub(crate) mod limits;
 mod panels;

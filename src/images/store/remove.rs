@@ -67,9 +67,7 @@ impl ImageStore {
         let lock = self.lock().map_err(self.removal_failed())?;
         let index = self.index();
         let (image, removed) = find(&index, requested)?;
-        let mut names = index.names.clone();
-        names.retain(|known, _| !removed.contains(known));
-        drop_orphaned_digests(&mut names, &image.id, &removed);
+        let names = without(&index.names, &image.id, &removed);
         let last = !names.values().any(|id| *id == image.id);
         if last && let Some(by) = in_use(image) {
             return Err(RemoveError::InUse { image: requested.to_owned(), by });
@@ -86,6 +84,37 @@ impl ImageStore {
         drop(lock);
         drop(trash);
         Ok(reported)
+    }
+
+    /// Removes names under one lock, each with its image if it was the last one, unless `is_used` returns true for the
+    /// image. Returns the names that are gone; unknown ones count as gone.
+    pub fn remove_names(
+        &self,
+        requested: &[String],
+        is_used: impl Fn(&StoredImage) -> bool,
+    ) -> Result<Vec<String>, RemoveError> {
+        self.remove_remains().map_err(self.removal_failed())?;
+        let lock = self.lock().map_err(self.removal_failed())?;
+        let index = self.index();
+        let (mut names, mut images, mut gone) = (index.names.clone(), Vec::new(), Vec::new());
+        for name in requested {
+            if let Ok((image, removed)) = find(&index, name) {
+                let left = without(&names, &image.id, &removed);
+                if !left.values().any(|id| *id == image.id) {
+                    if is_used(image) {
+                        continue;
+                    }
+                    images.push(image);
+                }
+                names = left;
+            }
+            gone.push(name.clone());
+        }
+        let trash = self.remove_images(&lock, &images, &names).map_err(self.removal_failed())?;
+        // The files are removed without the lock: it may take long.
+        drop(lock);
+        drop(trash);
+        Ok(gone)
     }
 
     /// Removes every image for which `unused` returns true, with its names, and every layer that no image and no writer
@@ -266,6 +295,14 @@ fn find<'a>(index: &'a Index, requested: &str) -> Result<(&'a StoredImage, Vec<S
         (Some(image), None) => Ok((image, index.names_of(&image.id))),
         _ => Err(unknown()),
     }
+}
+
+/// The names that stay when an image loses some of its own.
+fn without(names: &Names, id: &str, removed: &[String]) -> Names {
+    let mut left = names.clone();
+    left.retain(|known, _| !removed.contains(known));
+    drop_orphaned_digests(&mut left, id, removed);
+    left
 }
 
 /// Removes an image's digests in the repositories that lost their last tag of it.

@@ -576,3 +576,24 @@ fn a_removed_name_takes_the_image_with_the_last_img_3() {
     assert_eq!(scene.store.remove(&id[7..19], |_| None).unwrap(), ["app:2".to_owned(), id]);
     assert!(scene.store_entries().is_empty() && scene.store.list().is_empty());
 }
+
+/// DEV-5, IMG-3: an image that is in use stays with its name, and one with another name loses only the removed one.
+#[test]
+fn names_are_removed_together_unless_their_image_is_in_use_dev_5_img_3() {
+    let scene = StoreFixture::new();
+    let load = |names: &[&str], program: &str| {
+        let archive = docker(names, &layers(), &json!({"Entrypoint": [program]}));
+        scene.load(&archive).unwrap()[0].image.id.clone()
+    };
+    let used = load(&["app:dev-1"], "one");
+    load(&["app:dev-2"], "two");
+    load(&["app:dev-3", "shop:v1"], "three");
+    let names = ["app:dev-1", "app:dev-2", "app:dev-3", "app:dev-4"].map(str::to_owned);
+    let gone = scene.store.remove_names(&names, |image| image.id == used).unwrap();
+    assert_eq!(gone, names[1..]);
+    let left: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| scene.find(name).is_some()).collect();
+    assert_eq!(left, ["app:dev-1"]);
+    assert!(scene.find("shop:v1").is_some());
+    assert_eq!(scene.store.list().len(), 2);
+}
