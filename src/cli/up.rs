@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -159,8 +159,8 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
         let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
         let (config, cluster) = client_config(target, &options).await?;
         let last_line = match cluster.as_str() {
-            "" => "left the console; the cluster goes on".to_owned(),
-            name => format!("left the console; the cluster {name} goes on"),
+            "" => "podium console ended; the cluster keeps running".to_owned(),
+            name => format!("podium console ended; the cluster {name} keeps running"),
         };
         let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let (origin, client) = console_data::contexts::client(config)?;
@@ -217,7 +217,9 @@ async fn client_config(
 ) -> Result<(kube::Config, String)> {
     let kubeconfig = match &target.kubeconfig {
         Some(path) => Kubeconfig::read_from(path).with_context(|| path.display().to_string())?,
-        None => Kubeconfig::read().context("no kubeconfig; name one with --kubeconfig")?,
+        None => console_data::contexts::default_kubeconfig().map_err(|why| {
+            anyhow!("{why}, or use --kubeconfig; podium without arguments starts a cluster")
+        })?,
     };
     let name = options.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, options).await?;

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::pod_status::pulling;
 use crate::store::{ContainerUsages, ResourceUsage};
+use base::quote::{prints, quote};
 use console_toolkit::health::Health;
 use object::pod::{PullProgress, container_pull_progress};
 use object::quantity::Amount;
@@ -219,6 +220,14 @@ fn amounts(
     (there("cpu").then(|| amount("cpu").millis()), there("memory").then(|| amount("memory").units()))
 }
 
+/// Returns a command as one line: words that a space, a line end or a quote would make ambiguous are quoted.
+pub fn command_line<'a>(words: impl IntoIterator<Item = &'a String>) -> String {
+    let is_plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| prints(c) && !matches!(c, ' ' | '"' | '\\'));
+    let words = words.into_iter().map(|word| if is_plain(word) { word.clone() } else { quote(word) });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 fn describe_probe(probe: &Probe) -> String {
     let port = |port: &IntOrString| match port {
         IntOrString::Int(number) => number.to_string(),
@@ -230,7 +239,7 @@ fn describe_probe(probe: &Probe) -> String {
         }
         Probe { tcp_socket: Some(socket), .. } => format!("connect :{}", port(&socket.port)),
         Probe { grpc: Some(grpc), .. } => format!("gRPC :{}", grpc.port),
-        Probe { exec: Some(exec), .. } => exec.command.clone().unwrap_or_default().join(" "),
+        Probe { exec: Some(exec), .. } => command_line(exec.command.iter().flatten()),
         _ => "?".to_owned(),
     };
     format!(
@@ -245,6 +254,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_command_is_one_unambiguous_line_con_16() {
+        for (words, line) in [
+            (&["nginx", "-g", "daemon off;"][..], r#"nginx -g "daemon off;""#),
+            (&["sh", "-c", "a\n  b\tc"], r#"sh -c "a\n  b\tc""#),
+            (&["", "x\u{1b}[31m", "é"], r#""" "x\x1b[31m" é"#),
+        ] {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            assert_eq!(command_line(&words), line);
+        }
+    }
 
     #[test]
     fn each_container_has_its_role_and_state_con_16() {

@@ -108,14 +108,19 @@ pub fn server_address(path: Option<&Path>, context: &str) -> Option<String> {
 fn kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, String> {
     match path {
         Some(path) => Kubeconfig::read_from(path).map_err(|error| format!("{}: {error}", path.display())),
-        None => match Kubeconfig::read() {
-            // As for kubectl, no file is a file without contexts.
-            Err(KubeconfigError::ReadConfig(error, _)) if error.kind() == ErrorKind::NotFound => {
-                Ok(Kubeconfig::default())
-            }
-            read => read.map_err(|error| format!("cannot read the kubeconfig: {error}")),
-        },
+        None => default_kubeconfig(),
     }
+}
+
+/// Reads kubectl's default kubeconfig. If there is none, the error says which file is missing and how to name another.
+/// Reads files.
+pub fn default_kubeconfig() -> Result<Kubeconfig, String> {
+    Kubeconfig::read().map_err(|error| match error {
+        KubeconfigError::ReadConfig(error, path) if error.kind() == ErrorKind::NotFound => {
+            format!("no kubeconfig: {} does not exist; set KUBECONFIG to another file", path.display())
+        }
+        error => format!("cannot read the kubeconfig: {error}"),
+    })
 }
 
 /// Lists the contexts of a kubeconfig in the order of the file; without a path, of kubectl's default file. Reads files.

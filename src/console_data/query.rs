@@ -23,6 +23,18 @@ pub enum Query {
     Fuzzy(Pattern),
 }
 
+/// Returns the filter for the object of this name.
+pub fn exact(name: &str) -> String {
+    // A hyphen needs no escape here, and names are full of them.
+    format!("^{}$", regex::escape(name).replace("\\-", "-"))
+}
+
+/// Returns the name of a filter by [`exact`]; `None` for other filters.
+pub fn exact_name(filter: &str) -> Option<String> {
+    let name = filter.strip_prefix('^')?.strip_suffix('$')?.replace('\\', "");
+    (exact(&name) == filter).then_some(name)
+}
+
 impl Query {
     /// Parses a filter.
     pub fn parse(text: &str) -> Result<Self, String> {

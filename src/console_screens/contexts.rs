@@ -17,6 +17,8 @@ use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, pad};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Cursor;
+use console_toolkit::widget::notice;
+use console_toolkit::widget::title::title_line;
 
 /// The contexts, or why the kubeconfig cannot be read; sent by the shell.
 #[derive(Debug)]
@@ -112,11 +114,7 @@ impl View for Contexts {
         if !self.query.is_empty() {
             title.push(Span::styled(format!("/{} ", clean(&self.query)), theme.status.pending));
         }
-        let mut block = theme.block_focused("").title_top(Line::from(title));
-        if let Some(Err(why)) = &self.all {
-            let reason = fit(&clean(why), usize::from(area.width).saturating_sub(8)).into_owned();
-            block = block.title_bottom(Line::styled(format!(" ✖ {reason} "), theme.status.failed));
-        }
+        let block = theme.block_focused("").title_top(title_line(title, area.width));
         let inner = block.inner(area);
         frame.render_widget(block, area);
         let width = usize::from(inner.width);
@@ -146,7 +144,19 @@ impl View for Contexts {
             ]);
             if at == cursor { theme.chosen(line) } else { line }
         });
-        frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
+        let lines: Vec<Line<'_>> = lines.collect();
+        // A line is free between the contexts and the reason why there are no others.
+        let used = (lines.len() as u16 + 1).min(inner.height);
+        let below = Rect { y: inner.y + used, height: inner.height - used, ..inner };
+        frame.render_widget(Paragraph::new(lines), inner);
+        match &self.all {
+            None => notice::draw("  reading the kubeconfig…", theme.body.dim, frame, below),
+            Some(Err(why)) => notice::draw(&format!("✖ {why}"), theme.status.failed, frame, below),
+            Some(Ok(all)) if all.is_empty() => {
+                notice::draw("  the kubeconfig has no contexts", theme.body.dim, frame, below);
+            }
+            Some(Ok(_)) => {}
+        }
     }
 
     fn query(&self) -> &str {

@@ -14,7 +14,8 @@ use console_data::message::ScreenMessage;
 use console_data::query;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS};
-use console_toolkit::text::{clean, fit};
+use console_toolkit::text::{clean, fit_parts, wrapped};
+use console_toolkit::widget::notice;
 use console_toolkit::widget::scroll::Scroll;
 
 /// The help screen.
@@ -214,9 +215,9 @@ fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<HelpLine>, width: usi
     let about_width = width.saturating_sub(keys + 6).max(8);
     let mut lines = vec![Line::styled(format!(" {title}"), theme.frame.title)];
     for tip in tips {
-        let mut about = wrap(&tip.about, about_width).into_iter();
+        let mut about = wrapped(&tip.about, about_width).into_iter();
         if tip.keys.width() > keys {
-            for part in wrap(&tip.keys, width.saturating_sub(2).max(8)) {
+            for part in wrapped(&tip.keys, width.saturating_sub(2).max(8)) {
                 lines.push(Line::styled(format!(" {part}"), theme.help.key));
             }
         } else {
@@ -235,21 +236,6 @@ fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<HelpLine>, width: usi
         }
     }
     lines.push(Line::default());
-    lines
-}
-
-/// Wraps a text to `columns`; a longer word gets a line of its own.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.width() + 1 + word.width() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
     lines
 }
 
@@ -296,14 +282,15 @@ impl View for Help {
         let top = self.scroll.window(height, longest);
 
         let mut block = theme.block_focused("Keys");
-        let hint = if cx.read_only {
-            " read-only: changing commands are hidden "
+        let hint: &[&str] = if cx.read_only {
+            &["read-only: changing commands are hidden"]
         } else if theme.spoken {
-            " keys are set in console.toml "
+            &["keys are set in console.toml"]
         } else {
-            " ✎ changes the cluster · keys are set in console.toml "
+            &["✎ changes the cluster", "keys are set in console.toml"]
         };
-        let hint = Line::styled(fit(hint, usize::from(area.width).saturating_sub(2)), theme.body.dim);
+        let hint = fit_parts(hint, " · ", usize::from(area.width).saturating_sub(4));
+        let hint = Line::styled(format!(" {hint} "), theme.body.dim);
         block = block.title_bottom(hint.right_aligned());
         if longest > height {
             let seen = format!(" {}–{} of {longest} ", top + 1, top + height);
@@ -312,7 +299,7 @@ impl View for Help {
         frame.render_widget(block, area);
         if total == 0 {
             let text = format!("nothing matches {:?}; <esc> clears the filter", self.query);
-            frame.render_widget(Line::styled(text, theme.body.dim), inner);
+            notice::draw(&text, theme.body.dim, frame, inner);
         }
         for (index, lines) in columns.into_iter().enumerate() {
             let place = Rect { x: inner.x + (index * width) as u16, width: width as u16, ..inner };

@@ -22,6 +22,7 @@ use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
+use console_toolkit::widget::title::title_line;
 
 /// Results of the screen's tasks.
 #[derive(Debug)]
@@ -213,23 +214,26 @@ impl View for JournalScreen {
         // On a low screen the list matters most.
         let below = if area.height < 16 { (area.height / 2).min(4) } else { 8 };
         let [list, detail] = Layout::vertical([Constraint::Min(0), Constraint::Length(below)]).areas(area);
-        let block = theme.block("").title_top(Line::from(vec![
-            Span::styled(" Journal ", theme.frame.title),
-            Span::styled(
-                match entries.len() {
-                    1 => "1 change from here ".to_owned(),
-                    many => format!("{many} changes from here "),
-                },
-                theme.body.dim,
-            ),
-            Span::styled(
-                match entries.iter().filter(|entry| entry.earlier).count() {
-                    0 => String::new(),
-                    count => format!("· {count} of them in earlier runs "),
-                },
-                theme.body.dim,
-            ),
-        ]));
+        let block = theme.block("").title_top(title_line(
+            vec![
+                Span::styled(" Journal ", theme.frame.title),
+                Span::styled(
+                    match entries.len() {
+                        1 => "1 change from here ".to_owned(),
+                        many => format!("{many} changes from here "),
+                    },
+                    theme.body.dim,
+                ),
+                Span::styled(
+                    match entries.iter().filter(|entry| entry.earlier).count() {
+                        0 => String::new(),
+                        count => format!("· {count} of them in earlier runs "),
+                    },
+                    theme.body.dim,
+                ),
+            ],
+            area.width,
+        ));
         let inner = block.inner(list);
         frame.render_widget(block, list);
         let Some(cursor) = self.at(cx) else {

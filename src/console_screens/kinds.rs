@@ -15,6 +15,7 @@ use console_operations::effect::{Effect, TableRoute};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::clean;
 use console_toolkit::widget::cursor::Cursor;
+use console_toolkit::widget::title::title_line;
 
 /// The screen that lists the kinds.
 #[derive(Debug, Default)]
@@ -60,10 +61,13 @@ impl View for Kinds {
         let theme = cx.theme;
         let shown = self.visible_kinds(cx);
         let note = if cx.catalogue.discovered { "" } else { "asking the server… " };
-        let block = theme.block("").title_top(Line::from(vec![
-            Span::styled(" Kinds ", theme.frame.title),
-            Span::styled(format!("{} {note}", shown.len()), theme.body.dim),
-        ]));
+        let block = theme.block("").title_top(title_line(
+            vec![
+                Span::styled(" Kinds ", theme.frame.title),
+                Span::styled(format!("{} {note}", shown.len()), theme.body.dim),
+            ],
+            area.width,
+        ));
         let inner = block.inner(area);
         frame.render_widget(block, area);
         let heads = format!("  {:<34}{:<12}{:<34}{}", "NAME", "SHORT", "API", "NAMESPACED");

@@ -364,6 +364,18 @@ impl View for Screen {
 }
 
 impl Screen {
+    /// Reports whether both are the same view without parameters, so that one of them on top of the other would be
+    /// useless.
+    pub fn is_same_view(&self, other: &Self) -> bool {
+        matches!(
+            (self, other),
+            (Self::Contexts(_), Self::Contexts(_))
+                | (Self::Drills(_), Self::Drills(_))
+                | (Self::Journal(_), Self::Journal(_))
+                | (Self::Kinds(_), Self::Kinds(_))
+        )
+    }
+
     /// Returns the clusters of a table over several clusters; `None` for screens of a single cluster.
     pub fn over(&self) -> Option<&[ClusterId]> {
         match self {

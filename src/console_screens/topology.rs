@@ -31,6 +31,8 @@ use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::health::Health;
 use console_toolkit::text::{clean, counted, fit, pad};
 use console_toolkit::widget::cursor::Window;
+use console_toolkit::widget::notice;
+use console_toolkit::widget::title::title_line;
 
 /// The topology screen.
 #[derive(Debug, Default)]
@@ -139,19 +141,22 @@ impl View for Topology {
         let zones = zones(cx);
         let names: Vec<&str> =
             zones.iter().flat_map(|(_, nodes)| nodes.iter().map(|node| name_of(node))).collect();
-        let block = theme.block("").title_top(Line::from(vec![
-            Span::styled(" Topology ", theme.frame.title),
-            Span::styled(format!("{} ", cx.scope.label()), theme.body.accent),
-            Span::styled(
-                format!("{} in {} ", counted(names.len(), "node"), counted(zones.len(), "zone")),
-                theme.body.dim,
-            ),
-        ]));
+        let block = theme.block("").title_top(title_line(
+            vec![
+                Span::styled(" Topology ", theme.frame.title),
+                Span::styled(format!("{} ", cx.scope.label()), theme.body.accent),
+                Span::styled(
+                    format!("{} in {} ", counted(names.len(), "node"), counted(zones.len(), "zone")),
+                    theme.body.dim,
+                ),
+            ],
+            area.width,
+        ));
         let inner = block.inner(area);
         frame.render_widget(block, area);
         if names.is_empty() {
             let text = if cx.stores.nodes().synced() { "no nodes" } else { "loading…" };
-            return frame.render_widget(Line::styled(text, theme.body.dim), inner);
+            return notice::draw(text, theme.body.dim, frame, inner);
         }
         let cursor = self.at(&names);
         let width = usize::from(inner.width);

@@ -8,8 +8,8 @@
 //! ╰──────────────────────────────────────────────────────────╯
 //! ```
 //!
-//! Owners of kinds without a store are known from the references of the objects they own: the tree is built from
-//! references. Services own no pods: `:xray services` lists the selected pods below each service, so that a pod may
+//! The console lists the workloads of all kinds, and the kind that the user named, while the tree is open. Other owners
+//! are known from the references of the objects they own: the tree is built from references. Services own no pods: `:xray services` lists the selected pods below each service, so that a pod may
 //! appear more than once.
 
 use std::borrow::Cow;
@@ -29,18 +29,23 @@ use unicode_width::UnicodeWidthStr;
 
 use super::View;
 use crate::object_commands;
+use console_data::builtin_kinds;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::query::pattern;
 use console_data::related;
 use console_data::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use console_data::rows::workload;
-use console_data::store::StoredObject;
+use console_data::rows::workloads::state_in_words;
+use console_data::store::{Object, StoredObject};
+use console_data::workloads::{self, Workload};
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::health::Health;
 use console_toolkit::text::{clean, fit, grouped, pad, tail};
 use console_toolkit::widget::cursor::Window;
+use console_toolkit::widget::notice;
+use console_toolkit::widget::title::title_line;
 
 /// Maximum depth of owner references; it prevents endless loops in cyclic references.
 const DEPTH: usize = 8;
@@ -123,6 +128,11 @@ impl Tree {
         self.kind.as_ref()
     }
 
+    /// Returns the kinds to list while the tree is open: all workloads, and the kind at the top.
+    pub fn kinds(&self) -> Vec<Kind> {
+        std::iter::once(workloads::kind()).chain(self.kind.clone()).collect()
+    }
+
     /// Rebuilds the tree if something changed. A large tree is rebuilt at most once in a while, not at each change of a
     /// burst.
     fn refresh(&self, cx: &Context<'_>) {
@@ -193,6 +203,21 @@ impl Tree {
             let health = if ready >= want { Health::Running } else { Health::Pending };
             let object = ObjectRef::named(cx.catalogue.kind::<ReplicaSet>(), &set.metadata);
             add(object, controller(&set.metadata), health, format!("{ready}/{want}"));
+        }
+        for (resource, store) in stores.all() {
+            let workload = Workload::of(resource);
+            let is_named = self.kind.as_ref().is_some_and(|kind| kind.resource == *resource);
+            if builtin_kinds::contains(resource) || workload.is_none() && !is_named {
+                continue;
+            }
+            let Some(kind) = kind_of(cx, resource) else { continue };
+            for row in store.iter().filter_map(|(uid, _)| store.row(uid)) {
+                let meta = row.metadata();
+                let state = workload.and_then(|workload| state_in_words(workload, row));
+                // Without a state, the object has that of the objects it owns.
+                let (health, state) = state.unwrap_or((Health::Unknown, String::new()));
+                add(ObjectRef::named(kind.clone(), meta), controller(meta), health, state);
+            }
         }
         let kind = cx.catalogue.kind::<Pod>();
         for pod in stores.pods().entries() {
@@ -323,7 +348,7 @@ impl Writer<'_> {
             self.write(child, Some(uid), more);
             more.pop();
         }
-        if node.state.is_empty() {
+        if node.state.is_empty() && !below.is_empty() {
             let depth = more.len() + 1;
             let own: Vec<Health> = self.leaves[at + 1..]
                 .iter()
@@ -336,6 +361,12 @@ impl Writer<'_> {
             self.leaves[at].state = format!("{well}/{}", own.len());
         }
     }
+}
+
+/// Returns the kind of a resource as discovery lists it, or of a workload before discovery answers.
+fn kind_of(cx: &Context<'_>, resource: &ResourceKey) -> Option<Kind> {
+    let known = cx.catalogue.kinds().iter().find(|kind| kind.resource == *resource).cloned();
+    known.or_else(|| Workload::of(resource).map(Workload::kind))
 }
 
 /// Returns the services, each with its selected pods below it.
@@ -408,13 +439,8 @@ impl View for Tree {
                 self.stale.set(true);
             }
             ScreenMessage::Changed(resource, _) => {
-                let resources = [
-                    ResourceKey::of::<Pod>(),
-                    ResourceKey::of::<ReplicaSet>(),
-                    ResourceKey::of::<Deployment>(),
-                    ResourceKey::of::<Service>(),
-                ];
-                if resources.contains(&resource) {
+                let is_named = self.kind.as_ref().is_some_and(|kind| kind.resource == resource);
+                if is_named || Workload::of(&resource).is_some() || resource == ResourceKey::of::<Service>() {
                     self.stale.set(true);
                 }
             }
@@ -440,19 +466,28 @@ impl View for Tree {
         if self.faults {
             title.push(Span::styled("faults only ", theme.status.pending));
         }
-        let block = theme.block("").title_top(Line::from(title));
+        let block = theme.block("").title_top(title_line(title, area.width));
         let inner = block.inner(area);
         frame.render_widget(block, area);
         if shown.is_empty() {
             let text = match &self.kind {
                 _ if !cx.stores.pods().synced() => "loading…".to_owned(),
                 _ if !self.query.is_empty() || self.faults => "none matches".to_owned(),
-                Some(kind) => {
+                Some(kind)
+                    if builtin_kinds::contains(&kind.resource) && Workload::of(&kind.resource).is_none() =>
+                {
                     format!("none of the {0} here owns anything; :{0} lists them", kind.resource.plural)
                 }
+                Some(kind) if cx.stores.synced(&kind.resource) => {
+                    format!("no {} here", kind.resource.plural)
+                }
+                Some(kind) => match cx.links.refused(&kind.resource) {
+                    Some(refusal) => format!("{}: {}", kind.resource.plural, refusal.label()),
+                    None => "loading…".to_owned(),
+                },
                 None => "no object here owns another".to_owned(),
             };
-            return frame.render_widget(Line::styled(text, theme.body.dim), inner);
+            return notice::draw(&text, theme.body.dim, frame, inner);
         }
         let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
         let cursor = self.at(&shown);

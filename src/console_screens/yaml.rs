@@ -19,9 +19,11 @@ use console_data::store::TouchedObjects;
 use console_operations::command_availability;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
-use console_toolkit::text::clean;
+use console_toolkit::text::{clean, fit};
 use console_toolkit::toast::Toast;
+use console_toolkit::widget::notice;
 use console_toolkit::widget::text_pane::TextPane;
+use console_toolkit::widget::title::title_line;
 use console_toolkit::yaml_text;
 
 /// Results of the screen's tasks.
@@ -259,15 +261,18 @@ impl View for Yaml {
         }
         let found = self.pane.match_label();
         title.extend(found.map(|found| Span::styled(found, theme.status.pending)));
-        let mut block = theme.block("").title_top(Line::from(title));
-        if let Some(why) = &self.failed {
-            block = block.title_bottom(Line::styled(format!(" ✖ {} ", clean(why)), theme.status.failed));
+        let mut block = theme.block("").title_top(title_line(title, area.width));
+        if let Some(why) = self.failed.as_ref().filter(|_| !self.pane.is_empty()) {
+            let reason = fit(&clean(why), usize::from(area.width).saturating_sub(8)).into_owned();
+            block = block.title_bottom(Line::styled(format!(" ✖ {reason} "), theme.status.failed));
         }
         let inner = block.inner(area);
         frame.render_widget(block, area);
-        if self.pane.is_empty() && self.failed.is_none() {
-            frame.render_widget(Line::styled("loading…", theme.body.dim), inner);
-            return;
+        if self.pane.is_empty() {
+            return match &self.failed {
+                None => notice::draw("loading…", theme.body.dim, frame, inner),
+                Some(why) => notice::draw(&format!("✖ {why}"), theme.status.failed, frame, inner),
+            };
         }
         let digits = self.pane.len().to_string().len();
         self.pane.draw(theme, frame, inner, |number, line| {

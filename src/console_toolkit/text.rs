@@ -67,25 +67,54 @@ pub fn seconds_until(now: Timestamp, at: Timestamp) -> i64 {
     (at.as_second() - now.as_second()).max(0)
 }
 
-/// Truncates text to this many columns, with `…` if it is longer.
+/// Truncates text to this many columns, with `…` if it is longer. A sentence ends after a whole word, unless that would
+/// leave more than a third of the columns empty; names and paths have no words and are cut anywhere.
 pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     if text.width() <= columns {
         return Cow::Borrowed(text);
     }
-    let mut cut = String::new();
+    let cut = &text[..end_within(text, columns.saturating_sub(1))];
+    let is_between_words = text[cut.len()..].starts_with(' ');
+    let word_end = if is_between_words { Some(cut.len()) } else { cut.rfind(' ') };
+    let words = word_end.map(|end| cut[..end].trim_end_matches([' ', '·', ',', ';', ':']));
+    let words = words.filter(|words| words.width() * 3 >= columns * 2);
+    let ellipsis = if columns > 0 { "…" } else { "" };
+    Cow::Owned(format!("{}{ellipsis}", words.unwrap_or(cut)))
+}
+
+/// Returns the index at which the text exceeds this many columns; its length if it does not.
+fn end_within(text: &str, columns: usize) -> usize {
     let mut used = 0;
-    for c in text.chars() {
-        let width = c.width().unwrap_or(0);
-        if used + width + 1 > columns {
-            break;
+    let beyond = text.char_indices().find(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used > columns
+    });
+    beyond.map_or(text.len(), |(at, _)| at)
+}
+
+/// Joins as many parts as fit into this many columns, the first one being the most important: a hint that is cut would
+/// say nothing. The first part is truncated if even that does not fit.
+pub fn fit_parts<S: AsRef<str>>(
+    parts: impl IntoIterator<Item = S>,
+    separator: &str,
+    columns: usize,
+) -> String {
+    let mut joined = String::new();
+    for part in parts {
+        let part = part.as_ref();
+        if part.is_empty() {
+            continue;
         }
-        used += width;
-        cut.push(c);
+        if joined.is_empty() {
+            joined = fit(part, columns).into_owned();
+            continue;
+        }
+        if joined.width() + separator.width() + part.width() <= columns {
+            joined.push_str(separator);
+            joined.push_str(part);
+        }
     }
-    if columns > 0 {
-        cut.push('…');
-    }
-    Cow::Owned(cut)
+    joined
 }
 
 /// Returns the end of the text in this many columns, after `…` if it is longer: for input fields, where the cursor is
@@ -101,6 +130,16 @@ pub fn tail(text: &str, columns: usize) -> Cow<'_, str> {
     });
     let from = suffix.last().map_or(text.len(), |(at, _)| at);
     Cow::Owned(if columns > 0 { format!("…{}", &text[from..]) } else { String::new() })
+}
+
+/// Shortens a text to this many columns by cutting its middle: the end of a title names the view of the object.
+pub fn fit_middle(text: &str, columns: usize) -> Cow<'_, str> {
+    if text.width() <= columns {
+        return Cow::Borrowed(text);
+    }
+    let end = tail(text, columns / 2);
+    let start = &text[..end_within(text, columns - end.width())];
+    Cow::Owned(format!("{start}{end}"))
 }
 
 /// Resolves a path as users type it: `~` is the home directory, and an error if there is none.
@@ -292,11 +331,43 @@ mod tests {
     }
 
     #[test]
+    fn a_long_title_keeps_both_its_ends_con_17() {
+        for (text, columns, cut) in [
+            ("Pods shop", 9, "Pods shop"),
+            ("chatter-6bf8995874-r6rhg · shell", 24, "chatter-6bf8…rhg · shell"),
+            ("chatter-6bf8995874-r6rhg · shell", 6, "cha…ll"),
+            ("日本語日本語日本語", 7, "日本…語"),
+            ("abc", 0, ""),
+        ] {
+            assert_eq!(fit_middle(text, columns), cut);
+        }
+    }
+
+    #[test]
     fn long_text_is_cut_with_an_ellipsis() {
         assert_eq!(fit("abcdef", 6), "abcdef");
         assert_eq!(fit("abcdefg", 6), "abcde…");
         assert_eq!(fit("漢字漢字", 5), "漢字…");
         assert_eq!(fit("abc", 0), "");
+        for (text, columns, cut) in [
+            ("esc goes back · r resumes it", 20, "esc goes back · r…"),
+            ("esc goes back · resume it", 19, "esc goes back…"),
+            ("waiting for the controller", 12, "waiting for…"),
+            ("pulling docker.io/library/nginx", 16, "pulling docker.…"),
+            ("one two", 4, "one…"),
+            (" indented text", 5, " ind…"),
+        ] {
+            assert_eq!(fit(text, columns), cut, "{text} in {columns}");
+        }
+        for (parts, columns, joined) in [
+            (&["r resumes", "u uncordons", "esc"][..], 40, "r resumes · u uncordons · esc"),
+            (&["r resumes", "u uncordons", "esc"], 16, "r resumes · esc"),
+            (&["r resumes", "esc"], 6, "r res…"),
+            (&["", "esc"], 6, "esc"),
+            (&[], 6, ""),
+        ] {
+            assert_eq!(fit_parts(parts, " · ", columns), joined, "{parts:?} in {columns}");
+        }
         for (text, columns, end) in
             [("abc", 3, "abc"), ("abcdef", 3, "…ef"), ("漢字漢", 4, "…漢"), ("ab", 0, "")]
         {

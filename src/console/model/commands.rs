@@ -44,6 +44,7 @@ impl Model {
                 let text = self.top().1.query().to_owned();
                 self.open_prompt(PromptKind::Filter, text);
             }
+            Command::Help if matches!(screen, Screen::Help(_)) => return self.back(now),
             Command::Help => {
                 let is_offered = |entry: &&Entry| entry.applies_in(&contexts) && self.offers(entry, now);
                 let offered = TABLE.iter().filter(is_offered).collect();
@@ -68,10 +69,10 @@ impl Model {
                 }
                 return self.back(now);
             }
-            Command::Leave if self.screens.len() > 1 || self.is_in_second() => return self.back(now),
+            Command::BackOrQuit if self.screens.len() > 1 || self.is_in_second() => return self.back(now),
             // Closes the tab as an editor's `:q` does; the console ends with its last tab.
-            Command::Leave if self.tabs.count() > 1 => return self.close_tab(now),
-            Command::Leave | Command::Quit => return self.confirm_quit(now),
+            Command::BackOrQuit if self.tabs.count() > 1 => return self.close_tab(now),
+            Command::BackOrQuit | Command::Quit => return self.confirm_quit(now),
             Command::SplitBeside
             | Command::SplitBelow
             | Command::PaneFocus

@@ -11,7 +11,7 @@ use console_data::context::ScreenId;
 use console_data::message::ScreenMessage;
 use console_data::resource::ClusterId;
 use console_operations::dialog::{self, InterruptAction, TypingPace};
-use console_operations::effect::{Dialog, Effect, Route};
+use console_operations::effect::{Dialog, Effect};
 use console_screens::View;
 use console_toolkit::command::{Command, Entry, KeyContext, TABLE};
 use console_toolkit::keys::Key;
@@ -471,19 +471,32 @@ impl Model {
         if !any(&effects, &|effect| matches!(effect, Effect::NewTab(_) | Effect::GoToTab(_))) {
             self.remember(text);
         }
-        // A command that opens a table (such as :pods) starts a new stack, as in k9s, so that earlier views do not pile
+        // A command that opens a list (such as :pods) starts a new stack, as in k9s, so that earlier views do not pile
         // up.
-        let starts_stack = any(&effects, &|effect| {
-            matches!(effect, Effect::Open(Route::Table(_)) | Effect::OpenMultiCluster(..))
+        let starts_stack = any(&effects, &|effect| match effect {
+            Effect::Open(route) => route.starts_stack(),
+            Effect::OpenMultiCluster(..) => true,
+            _ => false,
         });
+        let is_historical =
+            any(&effects, &|effect| matches!(effect, Effect::Open(route) if route.is_historical()));
         let moment = self.top().1.moment();
-        let mut jobs = if starts_stack { self.back_to_the_first(now) } else { Vec::new() };
+        let mut jobs = if starts_stack {
+            self.back_to_the_first(now)
+        } else if self.is_view_of(text, now) {
+            self.back(now)
+        } else {
+            Vec::new()
+        };
         let id = self.top_screen_id();
         jobs.extend(self.apply(id, effects, now));
-        if starts_stack && self.top().1.moment().is_none() {
+        let opened = self.top().0;
+        self.opened_by = (opened != id).then(|| (text.to_owned(), opened));
+        let shows_present = starts_stack && !is_historical && self.top().1.moment().is_none();
+        if shows_present {
             jobs.extend(self.return_to_present(now));
         }
-        if let Some(moment) = moment.filter(|_| starts_stack && self.top().1.moment().is_none()) {
+        if let Some(moment) = moment.filter(|_| shows_present) {
             self.toast(
                 Toast::info(format!(
                     "this view shows the present; the previous view showed {}",
@@ -493,6 +506,13 @@ impl Model {
             );
         }
         jobs
+    }
+
+    /// Reports whether this command opened the top view: run again, it replaces the view, unless that has work.
+    fn is_view_of(&self, text: &str, now: Timestamp) -> bool {
+        let (id, screen) = self.top();
+        self.opened_by.as_ref().is_some_and(|(by, opened)| by == text && opened == id)
+            && screen.background(&self.shared.context_of(*id, now)).is_none()
     }
 
     pub(super) fn remember(&mut self, text: &str) {

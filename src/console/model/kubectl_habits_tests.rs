@@ -15,6 +15,7 @@ use console_data::message::Data;
 use console_data::message::Message;
 use console_data::resource::Kind;
 use console_data::store::{Change, Delta, Object};
+use console_screens::contexts::ContextsData;
 use console_screens::files::{Entry, FilesData, Listing, Purpose};
 use console_toolkit::theme::depth::Depth;
 
@@ -793,4 +794,105 @@ async fn a_snapshot_is_forked_where_the_files_of_the_cluster_are_safe_8() {
     // The files of a joined cluster are not on this machine.
     let away = console_data::resource::ClusterId::joined(1);
     assert!(stage.model.shared.context(stage.now).on(away).is_none_or(|cx| cx.forks.is_none()));
+}
+
+/// A word after a kind without namespaces is the name of an object.
+#[test]
+fn a_kind_of_the_cluster_takes_a_name_con_3() {
+    let mut stage = TestConsole::new(100, 24);
+    let nodes = ["node-1", "node-10"].map(|name| json!({"metadata": {"name": name, "uid": name}}));
+    stage.feed(Delta::of::<Node>(vec![Change::Reset(objects(nodes))]));
+    stage.press(": \"nodes_node-1\" enter");
+    shows(&mut stage, &["Nodes 1 of 2 /^node-1$", "▸ node-1"]);
+    assert_eq!(stage.model.shared.scope, Scope::All);
+    stage.press(": \"nodes_node-9\" enter");
+    shows(&mut stage, &["no node \"node-9\"; <esc> shows all 2"]);
+    stage.press("esc");
+    shows(&mut stage, &["Nodes 2"]);
+    stage.press(": \"nodes_a_b\" enter");
+    shows(&mut stage, &["a: unexpected \"b\" after the name"]);
+    stage.press("esc esc : \"describe_node_gone\" enter");
+    shows(&mut stage, &["no node \"gone\""]);
+    assert!(!stage.screen().contains("\"gone\" in"), "{}", stage.screen());
+    // The snapshots of another server do not exist; Podium's are found by name.
+    let snapshots = Kind::new(console_data::resource::KindFacts {
+        resource: ResourceKey {
+            group: "podium.dev".into(),
+            version: "v1alpha1".into(),
+            plural: "clustersnapshots".into(),
+        },
+        kind: "ClusterSnapshot".to_owned(),
+        singular: "clustersnapshot".to_owned(),
+        namespaced: false,
+        short_names: Vec::new(),
+        subresources: BTreeMap::new(),
+        verbs: ["list", "watch", "get", "create"].map(String::from).into(),
+    });
+    let resource = snapshots.resource.clone();
+    let kinds = console_data::builtin_kinds::kinds().into_iter().chain([snapshots]);
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
+    stage.press("esc : \"snapshots_monday\" enter");
+    stage.feed(Delta::of_table(resource.clone(), Some(Vec::new()), vec![Change::Reset(Vec::new())]));
+    shows(&mut stage, &["no clustersnapshots; <a> saves one of the whole cluster"]);
+    let row = json!({"cells": [], "object": {"metadata": {"name": "sunday", "uid": "s"}}});
+    stage.feed(Delta::of_table(resource, Some(Vec::new()), vec![Change::Reset(objects([row]))]));
+    shows(&mut stage, &["no clustersnapshot \"monday\"; <esc> shows all 1"]);
+}
+
+/// A reason is shown whole, also where it does not fit into a line.
+#[test]
+fn the_contexts_say_which_kubeconfig_is_missing_con_16() {
+    let mut stage = TestConsole::new(80, 24);
+    stage.press(": \"ctx\" enter");
+    shows(&mut stage, &["started on · in process", "reading the kubeconfig…"]);
+    let missing = "no kubeconfig: /home/somebody/with/a/long/name/.kube/config does not exist; set KUBECONFIG to another file";
+    let mut list = |all| {
+        let (id, now) = (stage.model.top().0, stage.now);
+        stage.model.update(Message::Data(id, Data::new(ContextsData(all))), now);
+        stage.screen()
+    };
+    let screen = list(Err(missing.to_owned()));
+    let flat = screen.split(['│', '\n']).map(str::trim).collect::<Vec<_>>().join(" ");
+    let flat = flat.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains(missing), "{screen}");
+    let screen = list(Ok(Vec::new()));
+    assert!(screen.contains("the kubeconfig has no contexts"), "{screen}");
+}
+
+/// As in k9s, a command replaces the view that it opened before.
+#[test]
+fn the_same_command_does_not_pile_up_views_con_3() {
+    let mut stage = shop();
+    for command in [
+        "images",
+        "xray",
+        "topology",
+        "dir_/tmp",
+        "can",
+        "can_get_pods",
+        "journal",
+        "drills",
+        "ctx",
+        "aliases",
+        "describe_deploy_web",
+    ] {
+        stage.press("~");
+        stage.press(&format!(": \"{command}\" enter"));
+        let before = stage.model.screens.len();
+        stage.press(&format!(": \"{command}\" enter"));
+        assert_eq!(stage.model.screens.len(), before, ":{command}\n{}", stage.screen());
+    }
+    // Lists start a new stack.
+    stage.press("~ p d : \"images\" enter");
+    assert_eq!(stage.model.screens.len(), 2);
+    stage.press(": \"topology\" enter esc");
+    assert_eq!(stage.model.screens.len(), 1);
+    // What concerns the present view does not.
+    stage.press("p : \"can_get\" enter esc");
+    assert!(stage.screen().contains("Pods"), "{}", stage.screen());
+    // Keys do not pile up views either.
+    stage.press("~ p U U ctrl-a ctrl-a");
+    assert_eq!(stage.model.screens.len(), 4);
+    stage.press("~ p ? ?");
+    assert_eq!(stage.model.screens.len(), 2, "a second press closes the help");
 }

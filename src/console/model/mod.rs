@@ -142,6 +142,8 @@ pub struct Model {
     /// The command of the present view; `last_view` has that of the previous one.
     current_view: Option<String>,
     last_view: Option<String>,
+    /// The command after `:` that opened a view last, and the view.
+    opened_by: Option<(String, ScreenId)>,
     /// The resources watched for tables on the stack, with namespace and amount of data.
     watched: BTreeMap<ResourceKey, (Option<String>, Include)>,
     /// The cluster's identity once known; `early_lines` has the journal lines that wait for it.
@@ -234,6 +236,7 @@ impl Model {
             history_at: 0,
             current_view: None,
             last_view: None,
+            opened_by: None,
             watched: BTreeMap::new(),
             cluster: None,
             early_lines: String::new(),

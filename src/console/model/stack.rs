@@ -345,6 +345,10 @@ impl Model {
     }
 
     pub(super) fn open(&mut self, screen: Screen, now: Timestamp) -> Vec<Job> {
+        let (top, present) = self.top();
+        if top.cluster() == self.shared.front && present.is_same_view(&screen) {
+            return Vec::new();
+        }
         self.next_id += 1;
         let id = ScreenId::new(self.next_id, self.shared.front);
         self.screens.push((id, screen));
@@ -380,11 +384,12 @@ impl Model {
     pub(super) fn leave(&mut self, id: ScreenId, screen: Screen, now: Timestamp) -> Option<Job> {
         let cx = self.shared.context_of(id, now);
         let note = match (screen.background(&cx), screen.has_a_result(&cx)) {
-            (Some(_), _) => "continues in the background; :background brings it back",
-            (None, true) => "its result stays available; :background brings it back",
+            (Some(_), _) => "continues in the background; :background shows it again",
+            (None, true) => "is over; :background shows its result again",
             (None, false) => return Some(Job::Close(id)),
         };
-        self.toast(Toast::info(note), now);
+        let title = screen.title(&cx);
+        self.toast(Toast::info(format!("{title} {note}")), now);
         self.park(id, screen, now)
     }
 

@@ -335,7 +335,51 @@ fn the_tour_is_read_aloud_con_20() {
     (shop.image, shop.revision) = ("nginx:1.9.1", 2);
     shop.show();
     let speech = read(&mut reader, &shop.stage);
-    assert!(speech.contains("Tour 2/5 · Undo the rollout: On web"), "{speech}");
+    assert!(speech.contains("Tour 2/5 · Undo the rollout: :deploy, go to web"), "{speech}");
     let speech = read(&mut reader, &shop.stage);
     assert!(!speech.contains("Tour"), "once is enough: {speech}");
+}
+
+/// A change may be in the stores before the console's own action ends and is in the journal.
+#[test]
+fn the_tour_names_the_command_of_the_completed_step_con_20() {
+    let mut shop = TourCluster::new(80, 24);
+    shop.stage.press(": \"tour\" enter");
+    (shop.image, shop.revision) = ("nginx:1.9.1", 2);
+    shop.show();
+    assert!(!shop.stage.screen().contains("✔ kubectl"), "{}", shop.stage.screen());
+    let ended = |stage: &mut TestConsole, kind: Kind, name: &str, command: &str| {
+        let target = console_data::resource::ObjectRef {
+            kind,
+            namespace: Some("default".to_owned()),
+            name: name.to_owned(),
+            uid: None,
+        };
+        let action = console_data::action::Action {
+            title: command.to_owned(),
+            kubectl: command.to_owned(),
+            mutation: console_data::action::Mutation::All(Vec::new()),
+            target,
+            inverse: None,
+            undoes: None,
+            quiet: true,
+        };
+        let outcome = Outcome { action, error: None, after: None };
+        stage.model.update(Message::ActionEnded(Box::new(outcome)), stage.now);
+    };
+    let deployment = console_data::builtin_kinds::kind::<Deployment>;
+    ended(&mut shop.stage, deployment(), "web", "kubectl set image deployment/web");
+    assert!(shop.stage.screen().contains("✔ kubectl set image deployment/web"), "{}", shop.stage.screen());
+    (shop.image, shop.revision) = ("nginx:1.7.9", 3);
+    shop.show();
+    // Undone by another client: a later command of the console did not complete the step.
+    ended(
+        &mut shop.stage,
+        console_data::builtin_kinds::kind::<Pod>(),
+        "web-1-0",
+        "kubectl delete pod web-1-0",
+    );
+    ended(&mut shop.stage, deployment(), "web", "kubectl scale deployment/web");
+    assert_eq!(shop.step(), "3/5 · Drain a node");
+    assert!(!shop.stage.screen().contains("✔ kubectl"), "{}", shop.stage.screen());
 }

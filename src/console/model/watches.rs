@@ -111,9 +111,14 @@ fn table_resources<'a>(
     scope: &'a Scope,
     front: ClusterView<'a>,
 ) -> impl Iterator<Item = (ResourceKey, TableWatch)> + 'a {
-    let tables = screens.filter_map(move |(id, screen)| {
-        let Some(LiveScope::Kind(kind)) = screen.follows() else { return None };
-        shows(*id, screen, front.id).then_some((kind, screen.over().is_some()))
+    let tables = screens.filter(move |(id, screen)| shows(*id, screen, front.id)).flat_map(|(_, screen)| {
+        let kinds = match (screen, screen.follows()) {
+            (Screen::Tree(tree), _) => tree.kinds(),
+            (_, Some(LiveScope::Kind(kind))) => vec![kind],
+            _ => Vec::new(),
+        };
+        let is_over = screen.over().is_some();
+        kinds.into_iter().map(move |kind| (kind, is_over))
     });
     tables.flat_map(move |(kind, is_over)| {
         let whole = workloads::is(&kind.resource);

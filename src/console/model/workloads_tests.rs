@@ -351,3 +351,57 @@ fn a_deployment_says_what_holds_its_pods_up_con_2() {
     assert!(screen.contains("ImagePullBackOff: main: Back-off pulling image"), "{screen}");
     assert!(!screen.contains("ProgressDeadlineExceeded"), "{screen}");
 }
+
+/// The owner tree has the state of every workload from the workload itself, not from its pods.
+#[test]
+fn the_owner_tree_shows_jobs_as_they_ended_con_19() {
+    let mut stage = TestConsole::new(100, 30);
+    let kinds = console_data::builtin_kinds::kinds().into_iter().chain(Workload::ALL.map(Workload::kind));
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
+    let completed = |name: &str, phase: &str, code: i32| {
+        let mut pod = owned(pod("default", name), "batch/v1", "Job", "once");
+        pod["status"] = json!({"phase": phase, "containerStatuses": [{"name": "main", "ready": false, "restartCount": 0,
+            "image": "i", "imageID": "", "state": {"terminated": {"exitCode": code,
+                "reason": if code == 0 { "Completed" } else { "Error" }}}}]});
+        pod
+    };
+    stage.feed(pods(vec![completed("once-a", "Failed", 1), completed("once-b", "Succeeded", 0)]));
+    let jobs = stage.press(": \"xray_jobs\" enter");
+    let watches = |job: &Job| matches!(job, Job::Watch(kind, ..) if kind.resource.plural == "jobs");
+    assert!(jobs.iter().any(watches), "{jobs:?}");
+    // Before the list arrives, the owner is known from its pods.
+    assert!(stage.screen().contains("Job default/once"), "{}", stage.screen());
+    let job = |name: &str, status: Value| json!({"metadata": meta(name), "spec": {"completions": 1}, "status": status});
+    let ended =
+        |condition: &str| json!({"succeeded": 1, "conditions": [{"type": condition, "status": "True"}]});
+    stage.feed(table(
+        Workload::Job,
+        [
+            owned(job("once", ended("Complete")), "batch/v1", "CronJob", "nightly"),
+            // Its pods were removed.
+            job("swept", ended("Complete")),
+            job("broken", json!({"conditions": [{"type": "Failed", "status": "True"}]})),
+        ],
+    ));
+    let squeezed = |screen: &str| screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    let screen = stage.screen();
+    for row in [
+        "✔ Job default/once 1/1 Complete",
+        "├ ✖ Pod once-a Error 0/1 on no node",
+        "└ ✔ Pod once-b Completed 0/1 on no node",
+        "✔ Job default/swept 1/1 Complete",
+        "✖ Job default/broken 0/1 Failed",
+    ] {
+        assert!(squeezed(&screen).contains(row), "{row:?} is not in\n{screen}");
+    }
+    let suspended = json!({"metadata": meta("nightly"), "spec": {"schedule": "0 0 * * *", "suspend": true}});
+    stage.feed(table(Workload::CronJob, [suspended]));
+    stage.press(": \"xray\" enter");
+    let screen = stage.screen();
+    assert!(squeezed(&screen).contains("CronJob default/nightly Suspended"), "{screen}");
+    assert!(squeezed(&screen).contains("└ ✔ Job once 1/1 Complete"), "{screen}");
+    // The watches end with the tree.
+    let jobs = stage.press("~");
+    let unwatches = |job: &Job| matches!(job, Job::Unwatch(resource) if resource.plural == "jobs");
+    assert!(jobs.iter().any(unwatches), "{jobs:?}");
+}

@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::Value;
 
 use console_data::journal::Journal;
+use console_data::resource::ObjectRef;
 use console_data::scope::Scope;
 use console_data::store::{Stores, uid_of};
 use console_toolkit::command::{Bindings, Command};
@@ -61,9 +62,11 @@ pub(crate) struct Tour {
     drained: Option<String>,
     /// The debuggers that existed before the step, each with its pod's name.
     debuggers: BTreeSet<(String, String)>,
-    /// The number of journal entries before the step.
+    /// The number of journal entries before the step, and before the last completed one.
     before: usize,
-    /// The kubectl command of the last completed step.
+    before_completed: usize,
+    /// The last completed step, and its kubectl command; none if another client completed it.
+    completed: Option<TourStep>,
     kubectl: Option<String>,
 }
 
@@ -80,17 +83,20 @@ impl Tour {
             drained: None,
             debuggers: BTreeSet::new(),
             before: journal.entries().len(),
+            before_completed: journal.entries().len(),
+            completed: None,
             kubectl: None,
         }
     }
 
-    /// Checks the cluster; returns whether the step changed.
+    /// Checks the cluster; returns whether the panel changed.
     pub(crate) fn advance(&mut self, stores: &Stores, journal: &Journal, scope: &Scope) -> bool {
-        let before = self.step;
-        while let Some((next, kubectl)) = self.next(stores, journal, scope) {
+        let before = (self.step, self.kubectl.is_some());
+        while let Some((next, kubectl)) = self.next(stores, scope) {
+            self.completed = (next != TourStep::Sample).then_some(self.step);
             self.step = next;
             self.kubectl = kubectl;
-            self.before = journal.entries().len();
+            self.before_completed = std::mem::replace(&mut self.before, journal.entries().len());
             if next == TourStep::Drain {
                 self.cordoned = cordoned(stores).map(|(name, _)| name.to_owned()).collect();
             }
@@ -98,23 +104,36 @@ impl Tour {
                 self.debuggers = self.debuggers(stores).collect();
             }
         }
-        self.step != before
+        // A change may reach the stores before it reaches the journal.
+        if self.kubectl.is_none()
+            && let Some((index, kubectl)) = self.completed.and_then(|step| self.command_of(step, journal))
+        {
+            self.kubectl = Some(kubectl);
+            // The entry does not belong to the present step.
+            self.before = self.before.max(index + 1);
+        }
+        before != (self.step, self.kubectl.is_some())
     }
 
-    /// Returns the next step and the command that completed the present one, if that is complete.
-    fn next(
-        &mut self,
-        stores: &Stores,
-        journal: &Journal,
-        scope: &Scope,
-    ) -> Option<(TourStep, Option<String>)> {
-        let last = || {
-            let new = journal.entries().get(self.before..).unwrap_or_default();
-            new.iter()
-                .rev()
-                .find(|entry| entry.outcome.error.is_none())
-                .map(|entry| entry.outcome.action.kubectl.clone())
+    /// Returns the command by which the user completed a step in the console, with its index in the journal.
+    fn command_of(&self, step: TourStep, journal: &Journal) -> Option<(usize, String)> {
+        let is_of_step = |target: &ObjectRef| match step {
+            TourStep::Rollout | TourStep::Undo => target.kind.is::<Deployment>(),
+            TourStep::Debug => target.kind.is::<Pod>(),
+            _ => true,
         };
+        // Of the entries of the present step, only the first may belong to the completed one.
+        let end = journal.entries().len().min(self.before + 1);
+        let entries = journal.entries();
+        let index = (self.before_completed..end).rev().find(|index| {
+            let outcome = entries.get(*index).map(|entry| &entry.outcome);
+            outcome.is_some_and(|outcome| outcome.error.is_none() && is_of_step(&outcome.action.target))
+        })?;
+        Some((index, entries.get(index)?.outcome.action.kubectl.clone()))
+    }
+
+    /// Returns the next step if the present one is complete, with the command for it if that is not in the journal.
+    fn next(&mut self, stores: &Stores, scope: &Scope) -> Option<(TourStep, Option<String>)> {
         if self.step == TourStep::Over {
             return None;
         }
@@ -124,10 +143,9 @@ impl Tour {
             if ready < 1 {
                 return None;
             }
-            let kubectl = last();
             self.subject = Some((web.metadata.namespace.clone()?, web.metadata.name.clone()?));
             (self.templates, self.revision) = (vec![template(web)], revision(web));
-            return Some((TourStep::Rollout, kubectl));
+            return Some((TourStep::Rollout, None));
         }
         let Some(web) = self.web(stores) else {
             // The Deployment was deleted: the tour starts again, with another one if there is one.
@@ -137,7 +155,7 @@ impl Tour {
             TourStep::Rollout => {
                 let new = template(web);
                 let is_other = revision(web) > self.revision && self.templates.last() != Some(&new);
-                is_other.then(|| self.templates.push(new)).map(|()| (TourStep::Undo, last()))
+                is_other.then(|| self.templates.push(new)).map(|()| (TourStep::Undo, None))
             }
             TourStep::Undo => {
                 let now = template(web);
@@ -146,7 +164,7 @@ impl Tour {
                 }
                 // After a third rollout the user undoes that one; any earlier template counts.
                 if self.templates.contains(&now) {
-                    return Some((TourStep::Drain, last()));
+                    return Some((TourStep::Drain, None));
                 }
                 self.templates.push(now);
                 if self.templates.len() > TEMPLATES {
@@ -171,7 +189,7 @@ impl Tour {
             }
             TourStep::Debug => {
                 let new = self.debuggers(stores).any(|debugger| !self.debuggers.contains(&debugger));
-                new.then(|| (TourStep::Over, last()))
+                new.then_some((TourStep::Over, None))
             }
             TourStep::Sample | TourStep::Over => None,
         }
@@ -226,11 +244,11 @@ impl Tour {
             TourStep::Undo => (
                 "Undo the rollout",
                 format!(
-                    "On {name}: {} lists the revisions; pick the previous one there, and {} undoes the rollout after showing the diff. \
-                     {} undoes it from the journal, too.",
+                    ":deploy, go to {name}, {} lists its revisions with the previous one picked; {undo} shows the diff and undoes \
+                     the rollout. So does {undo} in the journal ({}).",
                     key(Command::Rollback),
-                    key(Command::Undo),
-                    key(Command::OpenJournal)
+                    key(Command::OpenJournal),
+                    undo = key(Command::Undo)
                 ),
             ),
             TourStep::Drain if ready_nodes(stores) < 2 => (
@@ -269,7 +287,7 @@ impl Tour {
             TourStep::Over => (
                 "Complete",
                 format!(
-                    "{} lists every change with its kubectl command; :drills offers faults to practise on. :tour ends the tour.",
+                    "{} lists every change with its kubectl command; :drills has exercises in troubleshooting. :tour ends the tour.",
                     key(Command::OpenJournal)
                 ),
             ),

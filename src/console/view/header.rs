@@ -15,7 +15,7 @@ use console_data::rows::node;
 use console_screens::table::Table;
 use console_screens::{Screen, View};
 use console_toolkit::health::Health;
-use console_toolkit::text::{clean, fit, grouped};
+use console_toolkit::text::{clean, fit_middle, grouped};
 
 pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
@@ -98,7 +98,7 @@ fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     for (id, screen) in &model.screens[first..] {
         left.push(Span::styled("▸ ", theme.body.dim));
         let title = screen.title(&model.shared.context_of(*id, cx.now));
-        left.push(Span::raw(format!("{} ", fit(&clean(&title), 32))));
+        left.push(Span::raw(format!("{} ", fit_middle(&clean(&title), 32))));
     }
     for (id, screen) in model.background(cx.now) {
         if let Some(line) = screen.background(&model.shared.context_of(id, cx.now)) {

@@ -180,9 +180,7 @@ fn too_small(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let lines = vec![
         Line::styled("the terminal is too small", model.shared.theme.body.accent),
         Line::raw(format!("at least {width}×{height}, now {}×{}", area.width, area.height)),
-        Line::raw(
-            "nothing is lost: make the window larger; until then keys do nothing (ctrl-c twice leaves)",
-        ),
+        Line::raw("nothing is lost: make the window larger; until then keys do nothing (ctrl-c twice quits)"),
     ];
     let top = area.height.saturating_sub(lines.len() as u16) / 2;
     let place = Rect { y: area.y + top, height: area.height - top, ..area };

@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::model::Model;
 use crate::model::tabs::TabTitle;
 use console_data::context::Context;
-use console_toolkit::text::{clean, fit, tail};
+use console_toolkit::text::{clean, fit_middle};
 
 /// Maximum width of a title, and minimum width at which it is useful.
 const LONGEST: usize = 24;
@@ -45,7 +45,7 @@ fn labels(tabs: &[TabTitle], max_width: usize) -> Vec<String> {
         let front = if tab.front { '▸' } else { ' ' };
         let calls = if tab.calls { "!" } else { "" };
         let title =
-            if longest == 0 { String::new() } else { format!(" {}", middle(&clean(&tab.text), longest)) };
+            if longest == 0 { String::new() } else { format!(" {}", fit_middle(&clean(&tab.text), longest)) };
         format!("{front}{}{calls}{title} ", number + 1)
     };
     let all = |longest: usize, of_others: usize| -> Vec<String> {
@@ -63,30 +63,9 @@ fn labels(tabs: &[TabTitle], max_width: usize) -> Vec<String> {
     all(max_width.saturating_sub(bare + 1).min(LONGEST), 0)
 }
 
-/// Shortens a text to `columns` by cutting its middle, because its end names the view of the object.
-fn middle(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let end = tail(text, columns / 2);
-    format!("{}{}", fit(text, columns - end.width() + 1).trim_end_matches('…'), end)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_title_keeps_both_its_ends_con_17() {
-        for (text, columns, cut) in [
-            ("Pods shop", 9, "Pods shop"),
-            ("chatter-6bf8995874-r6rhg · shell", 24, "chatter-6bf8…rhg · shell"),
-            ("chatter-6bf8995874-r6rhg · shell", 6, "cha…ll"),
-            ("日本語日本語日本語", 7, "日本…語"),
-        ] {
-            assert_eq!(middle(text, columns), cut);
-        }
-    }
 
     #[test]
     fn every_tab_is_in_the_bar_and_the_one_in_front_is_named_con_17() {

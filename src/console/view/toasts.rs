@@ -7,11 +7,11 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 use console_data::context::Context;
 use console_screens::ToastArea;
-use console_toolkit::text::clean;
+use console_toolkit::text::{clean, wrapped};
 use console_toolkit::toast::{Severity, Toast};
 
 /// Maximum width of a box.
@@ -76,41 +76,9 @@ fn marked<'a>(at: usize, line: String, glyph: &str, style: Style) -> Line<'a> {
     Line::from(vec![Span::styled(mark, style), Span::raw(line)])
 }
 
-/// Wraps a text to `columns`, between words if possible.
+/// Wraps each line of a text to `columns`.
 fn lines(text: &str, columns: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        let line = clean(line);
-        let mut current = String::new();
-        for word in line.split(' ') {
-            let mut rest = word;
-            loop {
-                let gap = usize::from(!current.is_empty());
-                if current.width() + gap + rest.width() <= columns {
-                    if gap == 1 {
-                        current.push(' ');
-                    }
-                    current.push_str(rest);
-                    break;
-                }
-                if current.is_empty() {
-                    // A word longer than a line is broken at any character.
-                    let mut used = 0;
-                    let at = rest.char_indices().find(|(_, c)| {
-                        used += c.width().unwrap_or(0);
-                        used > columns
-                    });
-                    let at = at.map_or(rest.len(), |(at, c)| if at == 0 { c.len_utf8() } else { at });
-                    lines.push(rest[..at].to_owned());
-                    rest = &rest[at..];
-                } else {
-                    lines.push(std::mem::take(&mut current));
-                }
-            }
-        }
-        lines.push(current);
-    }
-    lines
+    text.lines().flat_map(|line| wrapped(&clean(line), columns)).collect()
 }
 
 #[cfg(test)]
@@ -126,7 +94,7 @@ mod tests {
             ("one\ntwo", 9, vec!["one", "two"]),
             ("a\n\nb", 9, vec!["a", "", "b"]),
             ("漢字漢字", 3, vec!["漢", "字", "漢", "字"]),
-            ("漢", 1, vec!["漢", ""]),
+            ("漢", 1, vec!["漢"]),
         ] {
             assert_eq!(lines(text, columns), described, "{text}");
         }

@@ -4,12 +4,11 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use unicode_width::UnicodeWidthStr;
 
 use crate::model::Model;
 use crate::tour::{TourStep, TourText};
 use console_data::context::Context;
-use console_toolkit::text::{clean, fit};
+use console_toolkit::text::{clean, fit, wrapped};
 
 /// On lower screens the panel is a line or two, without a frame.
 const LOW: u16 = 18;
@@ -38,10 +37,10 @@ impl Panel<'_> {
                 let command = fit(&clean(kubectl), width.saturating_sub(2)).into_owned();
                 lines.push(Line::from(vec![done, Span::styled(command, theme.body.dim)]));
             }
-            lines.extend(wrap(&what, width).into_iter().map(Line::raw));
+            lines.extend(wrapped(&clean(&what), width).into_iter().map(Line::raw));
         } else {
             // `:tour` on a larger screen shows the full text.
-            let mut rows = wrap(&format!("{title}: {what}"), width);
+            let mut rows = wrapped(&clean(&format!("{title}: {what}")), width);
             rows.truncate(3);
             lines.extend(rows.into_iter().map(|row| Line::styled(format!(" {row}"), theme.body.accent)));
         }
@@ -62,19 +61,4 @@ impl Panel<'_> {
         let hint = Line::styled(self.hint, cx.theme.body.dim).right_aligned();
         frame.render_widget(panel.block(cx.theme.block_focused(self.title).title_bottom(hint)), area);
     }
-}
-
-/// Wraps a text to `columns`.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in clean(text).split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.width() + 1 + word.width() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(fit(word, columns).into_owned()),
-        }
-    }
-    lines
 }

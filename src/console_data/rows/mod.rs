@@ -14,7 +14,7 @@ pub(crate) mod pod;
 pub(crate) mod server_table;
 pub mod usage;
 pub mod workload;
-pub(crate) mod workloads;
+pub mod workloads;
 
 use std::sync::Arc;
 

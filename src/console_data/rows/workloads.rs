@@ -105,6 +105,18 @@ pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
     }
 }
 
+/// Returns the health of a workload that is known as a row of a server-side Table, and its state in a few words, such as
+/// `3/3 Complete`; `None` if the server returned only its metadata.
+pub fn state_in_words(kind: Workload, row: &TableRow) -> Option<(Health, String)> {
+    row.object.data.get("spec")?;
+    let state = of_table_row(kind, row);
+    let ready = match state.ready {
+        Cell::Ratio(ready, want) => format!("{ready}/{want} "),
+        _ => String::new(),
+    };
+    Some((state.health, format!("{ready}{}", state.label)))
+}
+
 fn cells(name: &str, kind: Workload, state: State, age: Option<jiff::Timestamp>) -> Vec<Cell> {
     let reason = state.reason.split_whitespace().collect::<Vec<_>>().join(" ");
     let reason: CompactString = clean(&reason).chars().take(REASON).collect();

@@ -62,7 +62,7 @@ impl Store {
     }
 
     /// Returns the row of the server's Table, if the objects arrived in that form.
-    pub(crate) fn row(&self, uid: &Uid) -> Option<&TableRow> {
+    pub fn row(&self, uid: &Uid) -> Option<&TableRow> {
         (&**self.objects.get(uid)? as &dyn Any).downcast_ref()
     }
 

@@ -3,14 +3,16 @@
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Flex, Layout, Rect};
 use ratatui::style::Style;
-use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Clear, Paragraph, Wrap};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Clear, Paragraph};
 use unicode_width::UnicodeWidthStr;
 
 use super::{Dialog, Field, Focus, Note, Value};
 use console_data::context::Context;
-use console_toolkit::text::{clean, fit};
+use console_toolkit::text::{clean, fit, wrapped};
 
+/// Minimum width of a hint beside a value if it is wrapped.
+const LEAST_HINT: usize = 24;
 /// A screen lower than this has no space for a margin.
 const LOW: u16 = 14;
 
@@ -20,34 +22,40 @@ pub fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_>, scre
     let width = screen.width.saturating_sub(4).min(72);
     let inner_width = usize::from(width.saturating_sub(4)).max(1);
     let place = dialog.context.iter().map(|name| {
-        let named = Span::styled(clean(name).into_owned(), cx.style_of_cluster(name));
-        Line::from(vec![Span::raw("in the context "), named, Span::raw(dialog.number_text())])
+        let (lead, number) = ("in the context ", dialog.number_text());
+        let columns = inner_width.saturating_sub(lead.width() + number.width());
+        let named = Span::styled(fit(&clean(name), columns).into_owned(), cx.style_of_cluster(name));
+        Line::from(vec![Span::raw(lead), named, Span::raw(number)])
     });
+    let notes_of = |notes: &[Note]| -> Vec<Line<'static>> {
+        notes.iter().flat_map(|note| note_lines(note, cx, inner_width)).collect()
+    };
     let mut lines: Vec<Line<'_>> = place.chain(dialog.number_alone().map(Line::raw)).collect();
-    lines.extend(dialog.text.iter().flat_map(|note| note_lines(note, cx)));
+    lines.extend(notes_of(&dialog.text));
     if !lines.is_empty() && !dialog.fields.is_empty() {
         lines.push(Line::default());
     }
     let labels = dialog.fields.iter().map(|field| field.label.width()).max().unwrap_or(0);
-    let fields = lines.len();
+    let mut focused_field_end = 0;
     for (index, field) in dialog.fields.iter().enumerate() {
-        lines.push(field_line(field, dialog.focus == Focus::Field(index), labels, cx));
+        let is_focused = dialog.focus == Focus::Field(index);
+        lines.extend(field_lines(field, is_focused, labels, cx, inner_width));
+        if is_focused {
+            focused_field_end = lines.len();
+        }
     }
     let notes = dialog.current_notes(cx);
     if !notes.is_empty() {
         lines.push(Line::default());
-        lines.extend(notes.iter().flat_map(|note| note_lines(note, cx)));
+        lines.extend(notes_of(&notes));
     }
     if let Some(error) = &dialog.error {
         lines.push(Line::default());
-        lines.push(Line::styled(format!("✖ {}", clean(error)), theme.prompt.error));
+        lines.extend(styled_lines(&format!("✖ {}", clean(error)), theme.prompt.error, inner_width));
     }
     lines.push(Line::default());
 
-    let rows_of = |lines: &[Line<'_>]| -> usize {
-        lines.iter().map(|line| line.width().max(1).div_ceil(inner_width)).sum()
-    };
-    let rows = rows_of(&lines);
+    let rows = lines.len();
     // On a low screen the dialog takes the full height.
     let around = if screen.height < LOW { 0 } else { 2 };
     let height = (rows as u16 + 3).min(screen.height.saturating_sub(around));
@@ -62,7 +70,7 @@ pub fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_>, scre
     let scroll = match dialog.focus {
         _ if dialog.has_scrolled => scrolled,
         Focus::Cancel => 0,
-        Focus::Field(index) => rows_of(&lines[..(fields + index + 1).min(lines.len())]).saturating_sub(seen),
+        Focus::Field(_) => focused_field_end.saturating_sub(seen),
         Focus::Submit => rows.saturating_sub(seen),
     };
     let mut block =
@@ -74,28 +82,39 @@ pub fn draw<E>(dialog: &Dialog<E>, cx: &Context<'_>, frame: &mut Frame<'_>, scre
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let [body, buttons] = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(inner);
-    let text = Paragraph::new(Text::from(lines)).wrap(Wrap { trim: false });
-    frame.render_widget(text.scroll((u16::try_from(scroll).unwrap_or(u16::MAX), 0)), body);
+    let seen: Vec<Line<'_>> = lines.into_iter().skip(scroll).collect();
+    frame.render_widget(Paragraph::new(seen), body);
     frame.render_widget(Paragraph::new(button_line(dialog, cx)).alignment(Alignment::Right), buttons);
     area
 }
 
-fn note_lines<'a>(note: &Note, cx: &Context<'_>) -> Vec<Line<'a>> {
+/// Wraps a text to `columns`.
+fn styled_lines(text: &str, style: Style, columns: usize) -> Vec<Line<'static>> {
+    wrapped(text, columns).into_iter().map(|line| Line::styled(line, style)).collect()
+}
+
+fn note_lines(note: &Note, cx: &Context<'_>, columns: usize) -> Vec<Line<'static>> {
     let (text, style) = match note {
         Note::Plain(text) => (text, Style::default()),
         Note::Warning(text) => (text, cx.theme.dialog.warning),
     };
     let mark = if matches!(note, Note::Warning(_)) { "⚠ " } else { "" };
-    text.lines()
-        .enumerate()
-        .map(|(index, line)| {
-            let mark = if index == 0 { mark } else { "" };
-            Line::styled(format!("{mark}{}", clean(line)), style)
-        })
-        .collect()
+    let lines = text.lines().enumerate().flat_map(|(index, line)| {
+        let mark = if index == 0 { mark } else { "" };
+        styled_lines(&format!("{mark}{}", clean(line)), style, columns)
+    });
+    lines.collect()
 }
 
-fn field_line<'a>(field: &Field, focused: bool, labels: usize, cx: &Context<'_>) -> Line<'a> {
+/// Returns the lines of a field: its label, its value, and its hint. A long value or hint continues below itself, not
+/// below the label.
+fn field_lines(
+    field: &Field,
+    focused: bool,
+    labels: usize,
+    cx: &Context<'_>,
+    columns: usize,
+) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let shown = match &field.value {
         Value::Text(text) | Value::Number(text) => format!(" {text}{} ", if focused { "▏" } else { " " }),
@@ -106,11 +125,34 @@ fn field_line<'a>(field: &Field, focused: bool, labels: usize, cx: &Context<'_>)
     let style = if focused { theme.dialog.focus } else { theme.dialog.button };
     let pad = " ".repeat(labels.saturating_sub(field.label.width()));
     let cursor = if focused { "▸ " } else { "  " };
-    Line::from(vec![
-        Span::raw(format!("{cursor}{}{pad}  ", clean(&field.label))),
-        Span::styled(clean(&shown).into_owned(), style),
-        Span::styled(format!("  {}", field.hint), theme.body.dim),
-    ])
+    let lead = format!("{cursor}{}{pad}  ", clean(&field.label));
+    let indent = lead.width();
+    let mut lines: Vec<Line<'static>> = wrapped(&clean(&shown), columns.saturating_sub(indent).max(8))
+        .into_iter()
+        .enumerate()
+        .map(|(at, part)| {
+            let lead = if at == 0 { lead.clone() } else { " ".repeat(indent) };
+            Line::from(vec![Span::raw(lead), Span::styled(part, style)])
+        })
+        .collect();
+    if field.hint.is_empty() {
+        return lines;
+    }
+    let hint = clean(&field.hint);
+    // A hint starts beside the value if that leaves it enough columns, else below.
+    let beside = columns.saturating_sub(lines.last().map_or(0, Line::width) + 2);
+    let starts_beside = hint.width() <= beside || beside >= LEAST_HINT;
+    let hint_columns = if starts_beside { beside } else { columns.saturating_sub(indent).max(8) };
+    let hint_indent = columns.saturating_sub(hint_columns);
+    let mut parts = wrapped(&hint, hint_columns).into_iter();
+    if let Some((last, part)) =
+        lines.last_mut().filter(|_| starts_beside).and_then(|last| Some((last, parts.next()?)))
+    {
+        last.push_span(Span::styled(format!("  {part}"), theme.body.dim));
+    }
+    lines
+        .extend(parts.map(|part| Line::styled(format!("{}{part}", " ".repeat(hint_indent)), theme.body.dim)));
+    lines
 }
 
 fn button_line<'a, E>(dialog: &Dialog<E>, cx: &Context<'_>) -> Line<'a> {

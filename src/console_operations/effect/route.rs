@@ -268,6 +268,21 @@ impl Route {
             _ => false,
         }
     }
+
+    /// Reports whether the view lists something of the whole cluster or machine, and does not concern an object of the
+    /// view below. Typed after `:`, it starts a new stack, as in k9s.
+    pub fn starts_stack(&self) -> bool {
+        matches!(
+            self,
+            Self::Table(_)
+                | Self::Project
+                | Self::Tree(_)
+                | Self::Files(_)
+                | Self::Dumps(_)
+                | Self::Images(ImageScope::All | ImageScope::Node(_))
+                | Self::Topology
+        )
+    }
 }
 
 impl From<TableRoute> for Route {

@@ -28,6 +28,11 @@ pub fn kind(catalogue: &Catalogue) -> Option<&Kind> {
     find(catalogue, PLURAL)
 }
 
+/// Reports whether a kind is that of snapshots.
+pub fn is_kind(kind: &Kind) -> bool {
+    kind.resource.group == GROUP && kind.resource.plural == PLURAL
+}
+
 fn find<'a>(catalogue: &'a Catalogue, plural: &str) -> Option<&'a Kind> {
     catalogue.kinds().iter().find(|kind| kind.resource.group == GROUP && kind.resource.plural == plural)
 }

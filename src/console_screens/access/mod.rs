@@ -37,6 +37,7 @@ use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, wrapped};
 use console_toolkit::widget::scroll::Scroll;
+use console_toolkit::widget::title::title_line;
 
 /// Results of the screen's tasks.
 #[derive(Debug)]
@@ -225,7 +226,7 @@ impl View for Access {
         if !self.query.is_empty() {
             title.push(Span::styled(format!("/{} ", clean(&self.query)), theme.status.pending));
         }
-        let mut block = theme.block_focused("").title_top(Line::from(title));
+        let mut block = theme.block_focused("").title_top(title_line(title, area.width));
         if let Some(at) = self.at {
             let state = format!(" as of {} ago ", cx.age(at));
             block = block.title_bottom(Line::styled(state, theme.body.dim).right_aligned());

@@ -5,17 +5,18 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Wrap};
+use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::Containers;
-use console_data::container_state::ContainerFacts;
+use console_data::container_state::{ContainerFacts, command_line};
 use console_data::context::Context;
 use console_data::pod_status;
 use console_data::rows::usage::format_bytes;
 use console_data::thresholds::{Load, Resource, ThresholdLevel, percent};
-use console_toolkit::text::{clean, fit, pad};
+use console_toolkit::text::{clean, fit, pad, wrapped};
 use console_toolkit::widget::gauge::{bar, bar_text};
+use console_toolkit::widget::notice;
 use object::pod::PullProgress;
 
 /// Width of the state column.
@@ -24,6 +25,10 @@ const STATE: usize = 22;
 const IMAGE: usize = 24;
 /// Width of the bar of a pull among the details.
 const PULL_BAR: usize = 24;
+/// Width of the names of details.
+const KEY: usize = 11;
+/// Maximum number of lines of a message among the details; the description has all of it.
+const MESSAGE: usize = 6;
 /// Width of the columns for restarts and amounts.
 const NUMBER: usize = 8;
 
@@ -42,9 +47,11 @@ pub(super) fn draw(
         let (text, style) = if cx.stores.pods().synced() {
             (format!("✖ {} is gone", target.describe()), theme.status.failed)
         } else {
-            ("loading …".to_owned(), theme.body.dim)
+            ("loading…".to_owned(), theme.body.dim)
         };
-        return frame.render_widget(Paragraph::new(Line::styled(text, style)).block(block), area);
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        return notice::draw(&text, style, frame, inner);
     };
     let rows = u16::try_from(all.len()).unwrap_or(u16::MAX).saturating_add(3);
     let [list, detail] =
@@ -69,7 +76,9 @@ pub(super) fn draw(
     frame.render_widget(Paragraph::new(lines), inner);
     let Some(one) = all.get(cursor) else { return };
     let block = theme.block(fit(&clean(&one.name), usize::from(area.width).saturating_sub(6)).into_owned());
-    frame.render_widget(Paragraph::new(about(cx, one)).wrap(Wrap { trim: false }).block(block), detail);
+    let inner = block.inner(detail);
+    frame.render_widget(block, detail);
+    frame.render_widget(Paragraph::new(about(cx, one, usize::from(inner.width))), inner);
 }
 
 /// The layout of the columns; the least important ones are dropped on narrow screens.
@@ -216,50 +225,61 @@ fn style_of(cx: &Context<'_>, nearness: ThresholdLevel) -> Style {
     }
 }
 
-/// Returns the details of a container, problems first.
-fn about(cx: &Context<'_>, one: &ContainerFacts) -> Vec<Line<'static>> {
+/// Returns the details of a container in this many columns, problems first. Only the message may have several lines; in
+/// the other fields a line end is a character as any other.
+fn about(cx: &Context<'_>, one: &ContainerFacts, columns: usize) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let mut lines: Vec<Line<'static>> = Vec::new();
-    let mut field = |key: &str, value: String, style: Style| {
-        for (at, piece) in value.lines().enumerate() {
-            let key = if at == 0 { format!("{key:<11}") } else { " ".repeat(11) };
+    let value_columns = columns.saturating_sub(KEY).max(8);
+    let mut rows = |key: &str, rows: Vec<String>, style: Style| {
+        for (at, row) in rows.into_iter().enumerate() {
+            let key = if at == 0 { key } else { "" };
             lines.push(Line::from(vec![
-                Span::styled(key, theme.yaml.key),
-                Span::styled(clean(piece).into_owned(), style),
+                Span::styled(format!("{key:<KEY$}"), theme.yaml.key),
+                Span::styled(row, style),
             ]));
         }
     };
-    if let Some(share) = one.pull.and_then(PullProgress::share) {
-        field("pulling", bar_text(share, PULL_BAR), theme.health(one.health));
-    }
     if let Some(message) = &one.message {
-        field("message", message.clone(), theme.health(one.health));
+        let mut text: Vec<String> =
+            message.lines().flat_map(|line| wrapped(&clean(line), value_columns)).collect();
+        if text.len() > MESSAGE {
+            text.truncate(MESSAGE - 1);
+            text.push("…".to_owned());
+        }
+        rows("message", text, theme.health(one.health));
+    }
+    let mut field =
+        |key: &str, value: &str, style: Style| rows(key, wrapped(&clean(value), value_columns), style);
+    if let Some(share) = one.pull.and_then(PullProgress::share) {
+        field("pulling", &bar_text(share, PULL_BAR), theme.health(one.health));
     }
     if let Some((exit, at)) = &one.last_exit {
         let when = at.map(|at| format!(", {} ago", cx.age(at))).unwrap_or_default();
-        field("last exit", format!("{exit}{when}"), theme.status.crashing);
+        field("last exit", &format!("{exit}{when}"), theme.status.crashing);
     }
     if let Some(at) = one.retry_at {
         let text =
             if at > cx.now { format!("in {}", cx.format_remaining(at)) } else { "any moment".to_owned() };
-        field("again", text, theme.status.pending);
+        field("again", &text, theme.status.pending);
     }
     if let Some(since) = one.since {
-        field("running", format!("for {}", cx.age(since)), theme.body.text);
+        field("running", &format!("for {}", cx.age(since)), theme.body.text);
     }
-    field("image", one.image.clone(), theme.body.text);
-    if !one.command.is_empty() {
-        field("command", one.command.join(" ").replace('\n', " "), theme.body.text);
-    }
+    field("image", &one.image, theme.body.text);
     if !one.ports.is_empty() {
-        field("ports", one.ports.join(", "), theme.body.text);
+        field("ports", &one.ports.join(", "), theme.body.text);
     }
     for (name, probe) in &one.probes {
-        field(name, probe.clone(), theme.body.text);
+        field(name, probe, theme.body.text);
     }
     for (name, of) in [("cpu", ResourceRow::cpu(one)), ("memory", ResourceRow::memory(one))] {
         let style = theme.restless(style_of(cx, cx.thresholds.level(of.load())));
-        field(name, of.sentence(), style);
+        field(name, &of.sentence(), style);
+    }
+    // A script may be longer than the pane: the other fields come first.
+    if !one.command.is_empty() {
+        field("command", &command_line(&one.command), theme.body.text);
     }
     lines
 }

@@ -13,7 +13,7 @@ use console_data::context::Context;
 use console_data::rows::controller::{
     ControllerStatus, KeyStatus, Quantiles, QueueStatus, format_micros, pausing, remaining,
 };
-use console_toolkit::text::{clean, fit, grouped, pad, wrapped};
+use console_toolkit::text::{clean, fit, fit_parts, grouped, pad, wrapped};
 
 /// Maximum number of lines for the details of the row under the cursor.
 const DETAILS: usize = 8;
@@ -159,8 +159,7 @@ fn state(status: &ControllerStatus, cx: &Context<'_>, width: usize) -> Line<'sta
             workers => format!("{workers} workers"),
         });
     }
-    let text = fit(&parts.join(" · "), width).into_owned();
-    Line::styled(text, cx.theme.health(health))
+    Line::styled(fit_parts(&parts, " · ", width), cx.theme.health(health))
 }
 
 fn draw_list(

@@ -27,8 +27,9 @@ use console_operations::command_availability;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::search::Search;
-use console_toolkit::text::{clean, fit};
+use console_toolkit::text::{clean, fit, fit_parts};
 use console_toolkit::toast::Toast;
+use console_toolkit::widget::notice;
 use console_toolkit::widget::scroll::Scroll;
 use document::{Line, RelatedObjects, Tone, describe};
 use follow::{follow, follow_beside, follow_policies};
@@ -346,7 +347,7 @@ impl View for Describe {
             }
             if !state.is_empty() {
                 let style = if deleted { cx.theme.status.failed } else { cx.theme.body.dim };
-                let state = format!(" {} ", fit(&state.join(" · "), width));
+                let state = format!(" {} ", fit_parts(&state, " · ", width));
                 block = block.title_bottom(TextLine::styled(state, style).right_aligned());
             }
             let inner = block.inner(area);
@@ -362,9 +363,9 @@ impl View for Describe {
             {
                 (Some(error), _) => (clean(error).into_owned(), cx.theme.status.failed),
                 (None, true) => (format!("{} is gone", self.target.describe()), cx.theme.status.failed),
-                (None, false) => ("loading …".to_owned(), cx.theme.body.dim),
+                (None, false) => ("loading…".to_owned(), cx.theme.body.dim),
             };
-            return frame.render_widget(Paragraph::new(TextLine::styled(text, style)), inner);
+            return notice::draw(&text, style, frame, inner);
         }
         let shown: Vec<TextLine<'static>> = lines
             .iter()
@@ -373,11 +374,12 @@ impl View for Describe {
             .take(height)
             .map(|(at, line)| self.draw_line(cx, at, line))
             .collect();
-        let mut paragraph = Paragraph::new(shown);
         if self.wrap {
-            paragraph = paragraph.wrap(ratatui::widgets::Wrap { trim: false });
+            let text = Paragraph::new(shown).wrap(ratatui::widgets::Wrap { trim: false });
+            frame.render_widget(text, inner);
+        } else {
+            self.scroll.draw_unwrapped(shown, cx.theme, frame, inner);
         }
-        frame.render_widget(paragraph, inner);
         // The ages in the table of events must advance.
         if self.past.is_none()
             && let Some(object) = &self.object

@@ -18,7 +18,7 @@ use console_data::saved_tabs::{SavedDrain, SavedStage};
 use console_data::store::StoredObject;
 use console_operations::operations::drain::{BudgetDecision, EvictionState, PodDeleteStatus, Row};
 use console_toolkit::command::{Command, KeyContext};
-use console_toolkit::text::{age, clean, fit, seconds_until};
+use console_toolkit::text::{age, clean, fit, fit_parts, seconds_until};
 use console_toolkit::widget::gauge;
 
 /// Width of the progress bar in the border, in columns.
@@ -75,7 +75,7 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let line = "─".repeat(usize::from(rule.width));
     frame.render_widget(Line::styled(line, theme.frame.border), rule);
     frame.render_widget(Paragraph::new(switches), below);
-    let line = fit(&foot_text(drain, cx), usize::from(foot.width)).into_owned();
+    let line = fit_parts(foot_text(drain, cx).split(" · "), " · ", usize::from(foot.width));
     frame.render_widget(Line::styled(line, theme.body.dim).right_aligned(), foot);
 }
 
@@ -387,16 +387,16 @@ fn foot_text(drain: &Drain, cx: &Context<'_>) -> String {
             None => match &drain.last {
                 Some(_) if drain.is_cordoned(cx) => {
                     let uncordon = key(Command::Uncordon);
-                    format!("nodes still cordoned · {start} resumes · {uncordon} uncordons · esc leaves")
+                    format!("nodes still cordoned · {start} resumes · {uncordon} uncordons · esc goes back")
                 }
                 Some(last) if last.stage == SavedStage::Running => {
-                    format!("it does not resume by itself · {start} drains the rest · esc leaves")
+                    format!("it does not resume by itself · {start} drains the rest · esc goes back")
                 }
-                Some(_) => format!("{start} drains the current pods · esc leaves"),
-                None => format!("nothing has happened yet · {start} starts · esc leaves"),
+                Some(_) => format!("{start} drains the current pods · esc goes back"),
+                None => format!("nothing has happened yet · {start} starts · esc goes back"),
             },
         },
-        DrainStage::Running => format!("{} stops · esc leaves it running", key(Command::Stop)),
+        DrainStage::Running => format!("{} stops · esc goes back, the drain continues", key(Command::Stop)),
         DrainStage::Stopped => {
             let uncordon = key(Command::Uncordon);
             format!("evicted pods stay evicted, nodes cordoned · {start} resumes · {uncordon} uncordons")

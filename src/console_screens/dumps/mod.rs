@@ -23,6 +23,8 @@ use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, format_size, grouped, pad, tail};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Cursor;
+use console_toolkit::widget::notice;
+use console_toolkit::widget::title::title_line;
 
 /// Messages of the screen's tasks and its dialog.
 #[derive(Debug)]
@@ -173,7 +175,7 @@ impl View for DumpsScreen {
         if !self.query.is_empty() {
             title.push(Span::styled(format!("/{} ", clean(&self.query)), theme.status.pending));
         }
-        let block = theme.block("").title_top(Line::from(title));
+        let block = theme.block("").title_top(title_line(title, area.width));
         let inner = block.inner(area);
         frame.render_widget(block, area);
         let note = match &self.all {
@@ -186,9 +188,7 @@ impl View for DumpsScreen {
             Some(Ok(_)) => None,
         };
         if let Some(note) = note {
-            let place = Rect { y: inner.y + inner.height / 3, height: 1.min(inner.height), ..inner };
-            let note = fit(&clean(&note), usize::from(inner.width)).into_owned();
-            frame.render_widget(Line::styled(note, theme.body.dim).centered(), place);
+            notice::draw_centered(&note, theme.body.dim, frame, inner);
             return;
         }
         let window = self.cursor.window(usize::from(inner.height), shown.len());

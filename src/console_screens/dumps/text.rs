@@ -13,7 +13,9 @@ use console_data::screen_dumps;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, grouped};
+use console_toolkit::widget::notice;
 use console_toolkit::widget::text_pane::TextPane;
+use console_toolkit::widget::title::title_line;
 
 /// The lines of the file and whether it has more, or why it cannot be read.
 #[derive(Debug)]
@@ -109,25 +111,27 @@ impl View for DumpText {
         ];
         let found = self.pane.match_label();
         title.extend(found.map(|found| Span::styled(found, theme.status.pending)));
-        let mut block = theme.block("").title_top(Line::from(title));
+        let mut block = theme.block("").title_top(title_line(title, area.width));
         let title_width = usize::from(area.width).saturating_sub(8);
         match &self.read {
-            Some(Err(why)) => {
+            Some(Err(why)) if !self.pane.is_empty() => {
                 let reason = fit(&clean(why), title_width).into_owned();
                 block = block.title_bottom(Line::styled(format!(" ✖ {reason} "), theme.status.failed));
             }
             Some(Ok(true)) => {
-                let more = " the file is longer than shown; an editor shows all of it ";
-                block = block.title_bottom(Line::styled(more, theme.status.pending));
+                let more = fit("the file is longer than shown; an editor shows all of it", title_width);
+                block = block.title_bottom(Line::styled(format!(" {more} "), theme.status.pending));
             }
-            Some(Ok(false)) | None => {}
+            Some(Ok(false) | Err(_)) | None => {}
         }
         let inner = block.inner(area);
         frame.render_widget(block, area);
-        if self.pane.is_empty() && !matches!(self.read, Some(Err(_))) {
-            let note = if self.read.is_none() { "reading…" } else { "the file is empty" };
-            frame.render_widget(Line::styled(note, theme.body.dim), inner);
-            return;
+        if self.pane.is_empty() {
+            return match &self.read {
+                None => notice::draw("reading…", theme.body.dim, frame, inner),
+                Some(Err(why)) => notice::draw(&format!("✖ {why}"), theme.status.failed, frame, inner),
+                Some(Ok(_)) => notice::draw("the file is empty", theme.body.dim, frame, inner),
+            };
         }
         self.pane.draw(theme, frame, inner, |_, line| Line::raw(line));
     }

@@ -136,7 +136,7 @@ async fn check_result(
         },
         Err(kube::Error::Api(status)) if status.code == 404 => {
             CheckResult::Wrong(vec![Problem::general(format!(
-                "{}; it was deleted meanwhile: ctrl-o keeps the text in your editor, esc leaves",
+                "{}; it was deleted meanwhile: ctrl-o keeps the text in your editor, esc goes back",
                 status.message
             ))])
         }

@@ -360,7 +360,7 @@ impl Edit {
             _ if !self.is_changed() => vec![Effect::Back],
             _ => {
                 let target = self.target.clone();
-                let dialog = Dialog::new("Leave the editor", "Discard", move |_, _| {
+                let dialog = Dialog::new("Discard the changes", "Discard", move |_, _| {
                     Ok(vec![Effect::Cancel("draft"), Effect::RemoveDraft(target.clone()), Effect::Back])
                 });
                 let dialog =
@@ -438,7 +438,7 @@ impl Edit {
 
     fn command(&mut self, command: Command) -> Vec<Effect> {
         match command {
-            Command::EditorLeave => self.leave(),
+            Command::EditorBack => self.leave(),
             Command::EditorSave if matches!(self.stage, EditStage::Typing) => self.request_save(),
             Command::EditorExternal if matches!(self.stage, EditStage::Typing) => {
                 vec![Effect::Editor(self.text())]

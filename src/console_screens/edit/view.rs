@@ -15,6 +15,7 @@ use console_toolkit::command::Command;
 use console_toolkit::difference::{self, LineChange};
 use console_toolkit::text::{clean, fit};
 use console_toolkit::theme::Theme;
+use console_toolkit::widget::title::title_line;
 use console_toolkit::yaml_text;
 
 /// Minimum number of lines visible above and below the cursor.
@@ -24,11 +25,12 @@ const MARGIN: usize = 3;
 pub(super) fn draw(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     let (word, style) = state(edit, theme);
-    let title = Line::from(vec![
-        Span::styled(format!(" {} ", edit.target.describe()), theme.frame.title),
+    let title = vec![
+        Span::styled(format!(" {} ", clean(&edit.target.describe())), theme.frame.title),
         Span::styled("edit ", theme.body.accent),
         Span::styled(format!("{word} "), style),
-    ]);
+    ];
+    let title = title_line(title, area.width);
     let block = theme.block_focused("").title_top(title);
     let inner = block.inner(area);
     frame.render_widget(block, area);

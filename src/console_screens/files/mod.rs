@@ -24,6 +24,8 @@ use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, format_size, grouped, pad, tail};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Cursor;
+use console_toolkit::widget::notice;
+use console_toolkit::widget::title::title_line;
 use plan::PlannedObject;
 
 /// Maximum number of listed entries of a directory.
@@ -335,7 +337,7 @@ impl View for Files {
         if let Some(busy) = &self.busy {
             title.push(Span::styled(format!("{} ", fit(&clean(busy), 40)), theme.body.dim));
         }
-        let block = theme.block("").title_top(Line::from(title));
+        let block = theme.block("").title_top(title_line(title, area.width));
         let inner = block.inner(area);
         frame.render_widget(block, area);
         let shown = self.visible_entries();
@@ -349,9 +351,7 @@ impl View for Files {
             Some(Ok(_)) => None,
         };
         if let Some(note) = note {
-            let place = Rect { y: inner.y + inner.height / 3, height: 1.min(inner.height), ..inner };
-            let note = fit(&clean(&note), usize::from(inner.width)).into_owned();
-            frame.render_widget(Line::styled(note, theme.body.dim).centered(), place);
+            notice::draw_centered(&note, theme.body.dim, frame, inner);
         }
         let window = self.cursor.window(usize::from(inner.height), shown.len());
         let cursor = self.cursor.of(shown.len());

@@ -32,6 +32,8 @@ use console_toolkit::health::Health;
 use console_toolkit::text::{clean, fit, grouped, pad};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Cursor;
+use console_toolkit::widget::notice;
+use console_toolkit::widget::title::title_line;
 use forwarder::{Order, Report, State};
 
 /// The slot of the task that listens.
@@ -227,17 +229,19 @@ impl View for Forwards {
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let theme = cx.theme;
-        let block = theme.block("").title_top(Line::from(vec![
-            Span::styled(" Port-forwards ", theme.frame.title),
-            Span::styled(format!("{} ", self.rows.len()), theme.body.dim),
-        ]));
+        let block = theme.block("").title_top(title_line(
+            vec![
+                Span::styled(" Port-forwards ", theme.frame.title),
+                Span::styled(format!("{} ", self.rows.len()), theme.body.dim),
+            ],
+            area.width,
+        ));
         let inner = block.inner(area);
         frame.render_widget(block, area);
         if self.rows.is_empty() {
             let key = cx.bindings.key(Command::PortForward).map(|key| key.to_string()).unwrap_or_default();
             let text = format!("no port is forwarded; <{key}> on a pod, service or workload forwards one");
-            let place = Rect { y: inner.y + inner.height / 3, height: 1.min(inner.height), ..inner };
-            return frame.render_widget(Line::styled(text, theme.body.dim).centered(), place);
+            return notice::draw_centered(&text, theme.body.dim, frame, inner);
         }
         let width = usize::from(inner.width);
         let window = self.cursor.window(usize::from(inner.height), self.rows.len());

@@ -15,6 +15,7 @@ use console_operations::effect::{Effect, ImageContent, ImageTextRoute, Outbox};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit};
 use console_toolkit::widget::text_pane::TextPane;
+use console_toolkit::widget::title::title_line;
 use object::node_image::{NodeImageDetails, details_path, explanation_path};
 
 /// The time for the answer: the node asks the image's registry.
@@ -181,7 +182,7 @@ impl View for ImageText {
         let mut title = vec![Span::styled(format!(" {} ", fit(&clean(&heading), width)), theme.frame.title)];
         let found = self.pane.match_label();
         title.extend(found.map(|found| Span::styled(found, theme.status.pending)));
-        let mut block = theme.block_focused("").title_top(Line::from(title));
+        let mut block = theme.block_focused("").title_top(title_line(title, area.width));
         match &self.result {
             Some(Err(why)) => {
                 let reason = fit(&clean(why), width).into_owned();

@@ -14,6 +14,7 @@ use console_operations::effect::ImageScope;
 use console_toolkit::health::Health;
 use console_toolkit::text::{clean, fit, grouped, pad};
 use console_toolkit::widget::gauge::bar;
+use console_toolkit::widget::notice;
 
 /// The space between two columns.
 const GAP: usize = 2;
@@ -50,9 +51,7 @@ pub(super) fn draw(screen: &Images, cx: &Context<'_>, frame: &mut Frame<'_>, are
             () if screen.rows.is_empty() => "no images",
             () => "none matches",
         };
-        let place = Rect { y: inner.y + inner.height / 3, height: 1.min(inner.height), ..inner };
-        frame.render_widget(Line::styled(text, theme.body.dim).centered(), place);
-        return;
+        return notice::draw_centered(text, theme.body.dim, frame, inner);
     }
     let columns = Columns::of(screen, &visible, usize::from(inner.width));
     let mut lines = vec![columns.header(screen, cx)];
@@ -66,7 +65,8 @@ pub(super) fn draw(screen: &Images, cx: &Context<'_>, frame: &mut Frame<'_>, are
     if pane.height > 0 {
         let row = visible[cursor];
         let name = fit(&clean(row.name()), usize::from(pane.width).saturating_sub(6)).into_owned();
-        let mut text = Paragraph::new(about(cx, row)).block(theme.block(name));
+        let columns = usize::from(pane.width).saturating_sub(4);
+        let mut text = Paragraph::new(about(cx, row, columns)).block(theme.block(name));
         if row.pull.is_some() {
             // The reason of a failure is a long sentence.
             text = text.wrap(Wrap { trim: false });
@@ -279,8 +279,28 @@ fn pull_spans<'a>(cx: &Context<'_>, pull: &PullRow, width: usize) -> Vec<Span<'a
     }
 }
 
-/// Returns more about the row under the cursor: a failed pull's reason, or names and pods.
-fn about(cx: &Context<'_>, row: &ImageRow) -> Vec<Line<'static>> {
+/// Joins the first values that fit into this many columns, and counts the others.
+fn first_of(values: &[String], columns: usize) -> String {
+    let mut text = String::new();
+    for (at, value) in values.iter().enumerate() {
+        let value = clean(value);
+        let more = match values.len() - at - 1 {
+            0 => String::new(),
+            more => format!("  +{more}"),
+        };
+        let next = if at == 0 { value.into_owned() } else { format!("{text}  {value}") };
+        if next.width() + more.width() <= columns {
+            text = next;
+            continue;
+        }
+        let left = format!("  +{}", values.len() - at);
+        return if at == 0 { fit(&next, columns).into_owned() } else { format!("{text}{left}") };
+    }
+    text
+}
+
+/// Returns more about the row under the cursor, in this many columns: a failed pull's reason, or names and pods.
+fn about(cx: &Context<'_>, row: &ImageRow, columns: usize) -> Vec<Line<'static>> {
     let theme = cx.theme;
     if let Some(PullRow::Failed(error)) = &row.pull {
         return vec![Line::styled(clean(error).into_owned(), theme.status.failed)];
@@ -296,7 +316,7 @@ fn about(cx: &Context<'_>, row: &ImageRow) -> Vec<Line<'static>> {
         if !values.is_empty() {
             lines.push(Line::from(vec![
                 Span::styled(format!("{key:<6}"), theme.yaml.key),
-                Span::styled(clean(&values.join("  ")).into_owned(), theme.body.text),
+                Span::styled(first_of(values, columns.saturating_sub(6)), theme.body.text),
             ]));
         }
     };

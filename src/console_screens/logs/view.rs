@@ -13,8 +13,9 @@ use console_data::related::events_about;
 use console_data::rows::event::{is_warning, last_seen};
 use console_operations::effect::LogRun;
 use console_toolkit::log_line::LineOrigin;
-use console_toolkit::text::{clean, fit, grouped};
+use console_toolkit::text::{clean, fit, fit_parts, grouped};
 use console_toolkit::theme::Theme;
+use console_toolkit::widget::scroll::CUT;
 
 /// Maximum number of events shown if there are no lines.
 const EVENTS: usize = 8;
@@ -26,7 +27,8 @@ pub(super) fn draw(logs: &Logs, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
         let width = usize::from(area.width).saturating_sub(6);
         let state = logs.state();
         let block = cx.theme.block_focused(fit(&logs.heading(), width).into_owned()).title_bottom(
-            Line::styled(format!(" {} ", fit(&state, width)), cx.theme.body.dim).right_aligned(),
+            Line::styled(format!(" {} ", fit_parts(state.split(" · "), " · ", width)), cx.theme.body.dim)
+                .right_aligned(),
         );
         let inner = block.inner(area);
         frame.render_widget(block, area);
@@ -291,7 +293,7 @@ fn mark_cut(line: Line<'static>, width: usize, theme: &Theme) -> Line<'static> {
     }
     let mut rows = wrapped(line, width - 1);
     let mut first = rows.swap_remove(0);
-    first.spans.push(Span::styled("›", theme.body.accent));
+    first.spans.push(Span::styled(CUT, theme.body.accent));
     first
 }
 

@@ -12,6 +12,7 @@ use console_data::context::Context;
 use console_data::links::UnavailableReason;
 use console_data::resource::ResourceKey;
 use console_toolkit::text::{clean, fit, grouped};
+use console_toolkit::widget::notice;
 
 /// Returns the frame of a list: its title, the filter if any, and a note on the right if it fits.
 pub(super) fn framed<'a>(
@@ -41,7 +42,7 @@ pub(super) fn waiting<K: Resource<DynamicType = ()>>(cx: &Context<'_>, frame: &m
         .links
         .refused(&ResourceKey::of::<K>())
         .map_or("waiting for the first list…", UnavailableReason::label);
-    frame.render_widget(Line::styled(text, cx.theme.body.dim), inner);
+    notice::draw(text, cx.theme.body.dim, frame, inner);
 }
 
 /// Returns the number of objects of a type that were not counted; `None` if all were.
@@ -63,7 +64,7 @@ pub(super) fn draw_empty(
     text: &str,
 ) {
     let text = if overview.query.is_empty() { text } else { "nothing matches; <esc> clears the filter" };
-    frame.render_widget(Line::styled(text.to_owned(), cx.theme.body.dim), inner);
+    notice::draw(text, cx.theme.body.dim, frame, inner);
 }
 
 /// Draws a row of a list; a long row is cut with `…`.

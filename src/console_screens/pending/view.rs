@@ -24,6 +24,7 @@ use super::{PendingScreen, event_view};
 use console_data::context::Context;
 use console_data::related::{events_about, waits_for_a_node};
 use console_toolkit::text::{clean, fit, grouped, pad};
+use console_toolkit::widget::notice;
 
 pub(super) fn draw(pending: &PendingScreen, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
@@ -282,7 +283,7 @@ fn draw_table(
     let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     if rows.is_empty() {
         let text = if pending.query.is_empty() { "no nodes" } else { "no node and no reason matches" };
-        return frame.render_widget(Line::styled(text, theme.body.dim), body);
+        return notice::draw(text, theme.body.dim, frame, body);
     }
     let shown = pending.window.around(cursor, usize::from(body.height), rows.len());
     let lines: Vec<Line<'_>> = rows[shown.clone()]

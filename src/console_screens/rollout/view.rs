@@ -11,6 +11,7 @@ use super::{Progress, ReplicaSetProgress, Rollout, RolloutView, panels, revision
 use console_data::context::Context;
 use console_toolkit::text::{clean, fit};
 use console_toolkit::widget::gauge;
+use console_toolkit::widget::notice;
 
 /// Width of the bar of the deadline.
 const CLOCK: usize = 16;
@@ -26,9 +27,11 @@ pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, a
         let (text, style) = if cx.stores.deployments().synced() {
             (format!("✖ {} is gone", rollout.target.describe()), cx.theme.status.failed)
         } else {
-            ("loading …".to_owned(), cx.theme.body.dim)
+            ("loading…".to_owned(), cx.theme.body.dim)
         };
-        return frame.render_widget(Paragraph::new(Line::styled(text, style)).block(block), area);
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        return notice::draw(&text, style, frame, inner);
     };
     let view = RolloutView::of(objects.deployment, &objects.sets);
     let list = revisions(objects.deployment, objects.sets.iter().map(|(set, _)| *set));

@@ -1,36 +1,24 @@
 //! The text of a table without rows: the reason, and a key that leads to rows.
 
 use ratatui::Frame;
-use ratatui::layout::{Alignment, Rect};
-use ratatui::text::Line;
-use ratatui::widgets::Paragraph;
+use ratatui::layout::Rect;
 
 use super::Table;
 use console_data::context::Context;
 use console_data::links::UnavailableReason;
+use console_data::query::exact_name;
 use console_data::resource::ObjectRef;
 use console_data::scope::Scope;
 use console_operations::effect::RowScope;
+use console_operations::operations::snapshot;
 use console_toolkit::command::Command;
-use console_toolkit::text::{clean, fit, grouped, wrapped};
+use console_toolkit::text::{clean, grouped};
+use console_toolkit::widget::notice;
 use extension::fault::Fault;
 
-/// Draws the text in the middle of the table; a long reason is wrapped, and shown from its start.
+/// Draws the text in the middle of the table.
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
-    let columns = usize::from(inner.width);
-    let mut lines = wrapped(&reason(table, cx), columns);
-    let rows = usize::from(inner.height);
-    if lines.len() > rows {
-        lines.truncate(rows);
-        if let Some(last) = lines.last_mut() {
-            *last = fit(&format!("{last} …"), columns).into_owned();
-        }
-    }
-    let top = (inner.height / 3).min(inner.height.saturating_sub(lines.len() as u16));
-    let place = Rect { y: inner.y + top, height: inner.height - top, ..inner };
-    let alignment = if lines.len() == 1 { Alignment::Center } else { Alignment::Left };
-    let lines: Vec<Line<'_>> = lines.into_iter().map(|line| Line::styled(line, cx.theme.body.dim)).collect();
-    frame.render_widget(Paragraph::new(lines).alignment(alignment), place);
+    notice::draw_centered(&reason(table, cx), cx.theme.body.dim, frame, inner);
 }
 
 /// Returns the reason why there are no rows.
@@ -47,6 +35,9 @@ fn reason(table: &Table, cx: &Context<'_>) -> String {
         "no workloads of the available kinds".to_owned()
     } else if table.index.total() > 0 {
         let total = grouped(table.index.total() as u64);
+        if let Some(name) = exact_name(&table.query) {
+            return format!("no {} {name:?}; <esc> shows all {total}", table.kind.singular);
+        }
         // k9s treats such a filter as a label selector.
         let labels = if table.query.contains('=') && !table.query.starts_with('-') {
             format!("; -l {} filters by label", clean(&table.query))
@@ -63,6 +54,10 @@ fn reason(table: &Table, cx: &Context<'_>) -> String {
             (RowScope::All, _) if table.kind.is::<Fault>() => {
                 let key = cx.bindings.key(Command::Break).map(|key| format!("<{key}>"));
                 format!("; {} adds a fault", key.as_deref().unwrap_or(":break"))
+            }
+            (RowScope::All, _) if snapshot::is_kind(&table.kind) => {
+                let key = cx.bindings.key(Command::SnapshotSave).map(|key| format!("<{key}>"));
+                format!("; {} saves one of the whole cluster", key.as_deref().unwrap_or(":snapshot-save"))
             }
             (RowScope::All, true) => match cx.scope {
                 Scope::All => " in any namespace".to_owned(),

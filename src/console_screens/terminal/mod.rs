@@ -386,11 +386,11 @@ impl Terminal {
                 format!("{} is not running yet; attach with a when it is", self.container)
             }
             (_, TerminalPurpose::NodeShell) => {
-                format!("left the shell on {}; its pod is removed", self.pod.name)
+                format!("ended the shell on {}; its pod is removed", self.pod.name)
             }
-            (TerminalStage::Starting(_), _) => format!("gave up on {}", self.container),
+            (TerminalStage::Starting(_), _) => format!("cancelled the start of {}", self.container),
             (_, TerminalPurpose::Program) => format!("ended {}", self.container),
-            (_, TerminalPurpose::Shell) => format!("left the shell in {}", self.pod.name),
+            (_, TerminalPurpose::Shell) => format!("ended the shell in {}", self.pod.name),
             (_, TerminalPurpose::Attach) => format!("detached from {}; it keeps running", self.container),
             (_, TerminalPurpose::Debug) => format!("detached from {}; attach again with a", self.container),
         };

@@ -12,7 +12,7 @@ use console_operations::effect::TerminalPurpose;
 use console_operations::pane::widget::TerminalView;
 use console_operations::pane::{PaneInput, PaneSize, StartProgress};
 use console_toolkit::command::Command;
-use console_toolkit::text::{clean, fit};
+use console_toolkit::text::{clean, fit, fit_parts};
 
 /// Draws the pane. No other draw function has an effect outside of the console: this one sends the new size to the
 /// container.
@@ -34,7 +34,10 @@ pub(super) fn draw(terminal: &Terminal, cx: &Context<'_>, frame: &mut Frame<'_>,
         .border_type(BorderType::Rounded)
         .border_style(border)
         .title(Span::styled(format!(" {} ", fit(&title, width)), cx.theme.frame.title))
-        .title_bottom(Line::styled(format!(" {} ", fit(&hint, width)), hint_style).right_aligned());
+        .title_bottom(
+            Line::styled(format!(" {} ", fit_parts(hint.split(" · "), " · ", width)), hint_style)
+                .right_aligned(),
+        );
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if inner.is_empty() {
@@ -78,7 +81,7 @@ impl Terminal {
         let scrolled = self.emulator.borrow().scrolled();
         match &self.stage {
             TerminalStage::Asking => ("esc back".to_owned(), cx.theme.terminal.hint),
-            TerminalStage::Starting(_) => (format!("esc or {detach} give up"), cx.theme.terminal.hint),
+            TerminalStage::Starting(_) => (format!("esc or {detach} cancel"), cx.theme.terminal.hint),
             TerminalStage::Open { .. } if scrolled > 0 => (
                 format!(
                     "▲ {scrolled} lines back · {} down · any key returns",
@@ -87,21 +90,21 @@ impl Terminal {
                 cx.theme.terminal.hint,
             ),
             TerminalStage::Open { stdin: false, .. } => {
-                (format!("read only: the container has no stdin · {detach} leave"), cx.theme.terminal.hint)
+                (format!("read only: the container has no stdin · {detach} detach"), cx.theme.terminal.hint)
             }
             TerminalStage::Open { tty: false, .. } => {
-                (format!("no terminal: the container has no tty · {detach} leave"), cx.theme.terminal.hint)
+                (format!("no terminal: the container has no tty · {detach} detach"), cx.theme.terminal.hint)
             }
             // A program that was running before the attach has already printed its prompt, so that the pane is blank.
             TerminalStage::Open { .. }
                 if matches!(self.purpose, TerminalPurpose::Attach | TerminalPurpose::Debug)
                     && self.is_blank() =>
             {
-                (format!("no prompt? press enter · {detach} leave"), cx.theme.terminal.hint)
+                (format!("no prompt? press enter · {detach} detach"), cx.theme.terminal.hint)
             }
             TerminalStage::Open { .. } => (
                 format!(
-                    "{detach} leave · {} end · {} scroll back",
+                    "{detach} detach · {} end · {} scroll back",
                     key(Command::TerminalEnd),
                     key(Command::TerminalScrollUp)
                 ),

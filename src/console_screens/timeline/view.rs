@@ -11,6 +11,8 @@ use super::{HistoryLoad, Timeline};
 use console_data::context::Context;
 use console_data::point_in_time::clock;
 use console_toolkit::text::{clean, counted, fit, grouped, pad};
+use console_toolkit::widget::notice;
+use console_toolkit::widget::title::title_line;
 
 /// Height of the pane with a complete entry, including its frame.
 const PANE: u16 = 5;
@@ -46,15 +48,11 @@ fn draw_lines(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mu
     if !timeline.query.is_empty() {
         title.push(Span::styled(format!("/{} ", clean(&timeline.query)), theme.status.pending));
     }
-    title.push(Span::styled(
-        match (timeline.cursor.is_some(), timeline.newest_first) {
-            (false, true) => "following, newest first ",
-            (false, false) => "following, oldest first ",
-            (true, _) => "",
-        },
-        theme.body.dim,
-    ));
-    let mut block = theme.block_focused("").title_top(Line::from(title));
+    if timeline.cursor.is_none() {
+        let order = if timeline.newest_first { "newest first " } else { "oldest first " };
+        title.extend(["following ", order].map(|part| Span::styled(part, theme.body.dim)));
+    }
+    let mut block = theme.block_focused("").title_top(title_line(title, area.width));
     // Gaps are reported: an absence of entries does not prove that nothing happened.
     let bounds = match (&timeline.before, timeline.dropped) {
         (HistoryLoad::Asking, _) => Some("reading the history…".to_owned()),
@@ -71,7 +69,7 @@ fn draw_lines(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mu
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if lines.is_empty() {
-        return frame.render_widget(Line::styled("no known changes or events", theme.body.dim), inner);
+        return notice::draw("no known changes or events", theme.body.dim, frame, inner);
     }
     let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
     let cursor = timeline.at(lines);

@@ -12,6 +12,8 @@ use console_data::point_in_time::clock;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::difference::LineChange;
 use console_toolkit::text::{clean, counted, fit, grouped, pad};
+use console_toolkit::widget::notice;
+use console_toolkit::widget::title::title_line;
 
 /// Height of the list with its frame if the difference is shown, too.
 const LIST: u16 = 12;
@@ -46,8 +48,8 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
             title.push(Span::styled(older, theme.status.pending));
         }
     }
-    let mut block = theme.block_focused("").title_top(Line::from(title));
-    if let Some(why) = &screen.failed {
+    let mut block = theme.block_focused("").title_top(title_line(title, area.width));
+    if let Some(why) = screen.failed.as_ref().filter(|_| screen.list.is_some()) {
         let title_width = usize::from(area.width).saturating_sub(6);
         let reason = fit(&clean(why), title_width).into_owned();
         block = block.title_bottom(Line::styled(format!(" ✖ {reason} "), theme.status.failed));
@@ -56,11 +58,13 @@ fn draw_list(screen: &VersionsScreen, cx: &Context<'_>, frame: &mut Frame<'_>, a
     frame.render_widget(block, area);
     let Some(list) = screen.list.as_ref().filter(|list| !list.is_empty()) else {
         let text = match (&screen.list, &screen.failed) {
-            (Some(_), _) => "the server's history has no changes of this object",
-            (None, Some(_)) => "",
+            (_, Some(why)) => {
+                return notice::draw(&format!("✖ {why}"), theme.status.failed, frame, inner);
+            }
+            (Some(_), None) => "the server's history has no changes of this object",
             (None, None) => "loading…",
         };
-        return frame.render_widget(Line::styled(text, theme.body.dim), inner);
+        return notice::draw(text, theme.body.dim, frame, inner);
     };
     let (width, height) = (usize::from(inner.width), usize::from(inner.height).max(1));
     let (cursor, listed) = (screen.at(), screen.listed());

@@ -6,6 +6,8 @@ use super::{Command, KeyContext};
 const RENAMED: &[(&str, Command)] = &[
     ("clash-mine", Command::ConflictMine),
     ("clash-theirs", Command::ConflictTheirs),
+    ("editor-leave", Command::EditorBack),
+    ("leave", Command::BackOrQuit),
     ("versions-base", Command::VersionsCompare),
     ("past-at", Command::PastAt),
 ];

@@ -98,7 +98,7 @@ commands! {
     NextPart "next-part" ["tab"] "" Nothing "Go to the next part of the screen"
         in List, Logs { about: "Show the next container" };
     PreviousPart "previous-part" ["shift-tab"] "" Nothing "Go to the previous part of the screen" in List;
-    Leave "leave" ["q"] "" Nothing "Go back; quit from the first view" in List;
+    BackOrQuit "back-or-quit" ["q"] "" Nothing "Go back; quit from the first view" in List;
     OneContext "one-context" ["@"] "one context" Nothing
         "Show rows of this row's context only, or of all contexts"
         in Contexts;
@@ -109,7 +109,7 @@ commands! {
         in Forwards { keys: &["ctrl-d", "x"], about: "Stop it, with its connections" },
         Transfer { keys: &["x", "ctrl-d"], about: "Stop; the partial copy is removed" },
         Drain { about: "Stop; evicted pods stay evicted" },
-        Drills { impact: CommandImpact::Cluster, about: "Give up; the drill's objects are removed" };
+        Drills { impact: CommandImpact::Cluster, about: "Stop; the drill's objects are removed" };
     Retry "retry" ["r"] "again" Cluster "Retry what failed"
         in Transfer,
         Connection { impact: CommandImpact::Nothing, about: "Check the connection again now" };
@@ -354,7 +354,7 @@ commands! {
     // command of other views must not reach them.
     EditorSave "editor-save" ["ctrl-s"] "save" Cluster "Check, show the difference and save" in Editor;
     EditorExternal "editor-external" ["ctrl-o"] "$EDITOR" Nothing "Continue in $EDITOR" in Editor;
-    EditorLeave "editor-leave" ["esc"] "leave" Nothing "Leave; changes need confirmation" in Editor;
+    EditorBack "editor-back" ["esc"] "back" Nothing "Go back; unsaved changes need confirmation" in Editor;
     ReviewSave "review-save" ["enter", "ctrl-s"] "save" Cluster "Save this change" in Review;
     EditOn "edit-on" ["esc"] "go on editing" Nothing "Return to the text"
         in Review, Conflict { about: "Return to the text as you typed it" };
@@ -367,7 +367,7 @@ commands! {
     ConflictTheirs "conflict-theirs" ["t"] "take theirs" Cluster "Use their value where both changed a field"
         in Conflict;
     TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing
-        "Leave the terminal; it continues in the background"
+        "Detach from the terminal; it continues in the background"
         in Terminal;
     TerminalEnd "terminal-end" ["f12"] "end" Nothing "Close the terminal and its session" in Terminal;
     TerminalScrollUp "terminal-scroll-up" ["shift-pageup"] "" Nothing "Scroll back" in Terminal;

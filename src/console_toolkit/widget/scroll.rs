@@ -10,11 +10,15 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use crate::command::Command;
+use crate::theme::Theme;
 
 /// Lines that one step of the mouse wheel scrolls.
 pub(super) const WHEEL: usize = 3;
 /// Columns that one step to the left or right scrolls.
 const COLUMNS: usize = 8;
+
+/// The sign at the end of a row whose line continues.
+pub const CUT: &str = "›";
 
 /// A scroll position. The window's height is known only after the first draw.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +49,25 @@ impl Scroll {
         let height = usize::from(area.height);
         let top = self.window(height, lines.len());
         frame.render_widget(Paragraph::new(lines.skip(top).take(height).collect::<Vec<_>>()), area);
+    }
+
+    /// Draws visible lines that are not wrapped, from the first visible column; a row whose line continues is marked.
+    pub fn draw_unwrapped(&self, lines: Vec<Line<'_>>, theme: &Theme, frame: &mut Frame<'_>, area: Rect) {
+        let left = self.left();
+        let widths: Vec<usize> = lines.iter().map(Line::width).collect();
+        let text = Paragraph::new(lines).scroll((0, u16::try_from(left).unwrap_or(u16::MAX)));
+        frame.render_widget(text, area);
+        let end = left + usize::from(area.width);
+        if theme.spoken || area.width == 0 {
+            return;
+        }
+        for (width, row) in widths.into_iter().zip(area.rows()) {
+            if width > end
+                && let Some(cell) = frame.buffer_mut().cell_mut((row.right() - 1, row.y))
+            {
+                cell.set_symbol(CUT).set_style(theme.body.accent);
+            }
+        }
     }
 
     /// Returns the first visible column.

@@ -119,7 +119,7 @@ impl TextPane {
         let (height, width) = (usize::from(area.height), usize::from(area.width));
         let top = self.scroll.window(height, self.lines.len());
         // A line may be megabytes long.
-        let most = if self.wrap { width * height } else { self.scroll.left() + width };
+        let most = if self.wrap { width * height } else { self.scroll.left() + width + 1 };
         let current = self.matches.get(self.current).copied();
         let seen = self.lines.iter().enumerate().skip(top).take(height).map(|(number, line)| {
             let end = line.char_indices().nth(most).map_or(line.len(), |(at, _)| at);
@@ -135,10 +135,11 @@ impl TextPane {
             }
             dressed
         });
-        let text = Paragraph::new(seen.collect::<Vec<_>>());
-        let left = u16::try_from(self.scroll.left()).unwrap_or(u16::MAX);
-        let text = if self.wrap { text.wrap(Wrap { trim: false }) } else { text.scroll((0, left)) };
-        frame.render_widget(text, area);
+        let seen: Vec<Line<'a>> = seen.collect();
+        if self.wrap {
+            return frame.render_widget(Paragraph::new(seen).wrap(Wrap { trim: false }), area);
+        }
+        self.scroll.draw_unwrapped(seen, theme, frame, area);
     }
 }
 

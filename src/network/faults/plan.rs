@@ -33,8 +33,8 @@ pub(super) struct ActiveFault {
     pub(super) delay: Option<Delay>,
     /// Describes the two sides.
     pub(super) description: String,
-    /// Each side has at least one address; otherwise no packet is affected.
-    pub(super) has_targets: bool,
+    /// The sides without an address, in the notation of `podium fault`: if there is one, no packet is affected.
+    pub(super) missing: Vec<String>,
 }
 
 /// Slots of detours by the uids of their faults.
@@ -93,7 +93,12 @@ fn active_fault(fault: &Fault, world: &ClusterState, slot: Option<u8>) -> Active
         side.as_ref().map_or_else(|| "all other addresses".to_owned(), |side| side.description.clone())
     };
     let arrow = if fault.is_one_way() { "to" } else { "and" };
-    let has_targets = [&from, &to].into_iter().flatten().all(|side| !side.nets.is_empty());
+    let sides = [(&spec.from, &from), (&spec.to, &to)];
+    let missing = sides.into_iter().filter_map(|(peer, side)| match (peer, side) {
+        (Some(peer), Some(side)) if side.nets.is_empty() => Some(peer.to_string()),
+        _ => None,
+    });
+    let missing: Vec<String> = missing.collect();
     let how = match (slot, &spec.loss, &spec.rate) {
         (Some(slot), ..) => PacketEffect::Delay(slot),
         (None, Some(loss), _) => PacketEffect::Lose(u32::try_from(loss.per_mille).unwrap_or(0)),
@@ -122,7 +127,7 @@ fn active_fault(fault: &Fault, world: &ClusterState, slot: Option<u8>) -> Active
             how,
         },
         delay,
-        has_targets,
+        missing,
     }
 }
 
@@ -237,6 +242,15 @@ mod tests {
         let all = [fault("f", &spec("Partition", &json!({"to": {"pod": "none"}})))];
         let planned = plan(&all, &ClusterState::default(), &mut Slots::new(), None, |_| false);
         let FaultDecision::InForce(met) = &planned[0].1 else { panic!("{planned:?}") };
-        assert!(!met.has_targets && met.description == "10.1.0.0/16 and no pod", "{met:?}");
+        assert_eq!(met.missing, ["pod/default/none"]);
+        assert!(met.description.ends_with("and no pod"), "{met:?}");
+        // It begins when the pod exists; once it has started, it continues while the pod is replaced.
+        let waits = super::super::status::state(planned[0].0, &planned[0].1, false);
+        assert!(!waits.is_active && waits.reason == "NoTarget", "{waits:?}");
+        assert!(waits.message.starts_with("pod/default/none: not found"), "{waits:?}");
+        let mut started = Fault::clone(planned[0].0);
+        started.status = serde_json::from_value(json!({"startedAt": "2026-11-21T00:00:00Z"})).unwrap();
+        let continues = super::super::status::state(&started, &planned[0].1, false);
+        assert!(continues.is_active && continues.selected.is_some_and(|(found, ..)| !found));
     }
 }

@@ -3,7 +3,7 @@
 use fabric::DelayCounts;
 
 use extension::fault::Fault;
-use operators::faults::FaultState;
+use operators::faults::{FaultState, NO_TARGET};
 
 use super::plan::FaultDecision;
 
@@ -13,20 +13,31 @@ pub(super) fn state(fault: &Fault, planned: &FaultDecision, is_refused: bool) ->
         FaultDecision::InForce(_) if is_refused => {
             FaultState::inactive("RulesRefused", "the kernel refused the fault's rules; retrying")
         }
-        FaultDecision::InForce(met) => FaultState {
-            is_active: true,
-            reason: "InForce",
-            message: format!("{} between {}", describe_fault(fault), met.description),
-            meets: Some(met.description.clone()),
-            selected: Some(if met.has_targets {
+        FaultDecision::InForce(met) => {
+            let selected = if met.missing.is_empty() {
                 (true, "Found", "each side has an address".to_owned())
             } else {
-                let message =
-                    "a side has no address in the pod network; the fault has no effect until it has one";
-                (false, "NobodyFound", message.to_owned())
-            }),
-            is_over: false,
-        },
+                let message = format!(
+                    "{}: not found, or without an address in the pod network; the fault has no effect until it has one",
+                    met.missing.join(", ")
+                );
+                (false, NO_TARGET, message)
+            };
+            // A fault begins when its sides exist; one that has begun continues while pods are replaced.
+            let has_started = fault.status.as_ref().is_some_and(|status| status.started_at.is_some());
+            if !selected.0 && !has_started {
+                let message = selected.2.clone();
+                return FaultState { selected: Some(selected), ..FaultState::inactive(NO_TARGET, message) };
+            }
+            FaultState {
+                is_active: true,
+                reason: "InForce",
+                message: format!("{} between {}", describe_fault(fault), met.description),
+                meets: Some(met.description.clone()),
+                selected: Some(selected),
+                is_over: false,
+            }
+        }
         FaultDecision::Inactive { reason, message } => FaultState::inactive(reason, message.clone()),
         FaultDecision::Expired => FaultState::expired(fault),
     }

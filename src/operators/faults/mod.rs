@@ -35,14 +35,14 @@ use base::clock::{ClockReading, until};
 use base::task::Tasks;
 use extension::fault::Fault;
 use object::{Kind, SharedObject, TypedKind};
-use plan::{ClusterState, Effect, FaultDecision, NO_TARGET, RequiredKinds, TargetComponents, on_disk, plan};
+use plan::{ClusterState, Effect, FaultDecision, RequiredKinds, TargetComponents, on_disk, plan};
 use reconcile::{Caches, WorkLoop};
 
 pub use effects::{
     ActorFaults, FaultPending, FillMode, FillRefusal, FillRequest, FillState, NodeFaults, PullFault,
     SCHEDULER_ACTOR, StoreFault, WriteFault,
 };
-pub use plan::{ActiveFaults, Victim};
+pub use plan::{ActiveFaults, NO_TARGET, Victim};
 pub use tracker::{FaultState, FaultTracker};
 
 /// Changes within this time are handled together.

@@ -297,7 +297,7 @@ impl ClusterState {
             Some(Component::Kubelet) | None => {
                 let nodes = self.nodes(target);
                 if nodes.is_empty() {
-                    return Err(no_target("no matching node".into()));
+                    return Err(no_node(target));
                 }
                 let description = format!("the kubelet of {}", list_names("node", &nodes));
                 Ok((TargetComponents::Kubelets(nodes), description))
@@ -322,7 +322,7 @@ impl ClusterState {
     ) -> FaultDecision {
         let nodes = self.nodes(target);
         if nodes.is_empty() {
-            return no_target("no matching node".into());
+            return no_node(target);
         }
         let description = list_names("node", &nodes);
         FaultDecision::InForce(ActiveFault { effect: effect(nodes), description })
@@ -518,6 +518,14 @@ fn skew(fault: &Fault) -> i64 {
     i64::try_from(by.as_millis()).unwrap_or(0)
 }
 
+/// The decision about a fault whose target selects no node.
+fn no_node(target: &FaultTarget) -> FaultDecision {
+    no_target(match &target.node {
+        Some(name) => format!("node {name} not found"),
+        None => format!("no node matches {target}"),
+    })
+}
+
 fn no_target(message: String) -> FaultDecision {
     FaultDecision::Inactive { reason: NO_TARGET, message }
 }
@@ -528,7 +536,7 @@ fn no_disk() -> FaultDecision {
 }
 
 /// The reason of a fault that is not in force for lack of a target.
-pub(super) const NO_TARGET: &str = "NobodyFound";
+pub const NO_TARGET: &str = "NoTarget";
 
 /// `node a`, `nodes a, b`, `nodes a, b, c and 7 more`.
 fn list_names(noun: &str, names: &BTreeSet<String>) -> String {

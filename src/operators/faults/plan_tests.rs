@@ -108,7 +108,7 @@ fn each_fault_type_affects_its_targets_fault_1() {
         (json!({"type": "Pause", "target": {"component": "job"}}), "controller job"),
         (
             json!({"type": "Pause", "target": {"component": "cronjob"}}),
-            "NobodyFound: controller cronjob does not run in this cluster",
+            "NoTarget: controller cronjob does not run in this cluster",
         ),
         (json!({"type": "Pause", "target": {"component": "store"}}), "the store"),
         (json!({"type": "Crash", "target": {"component": "kubelet", "node": "a"}}), "the kubelet of node a"),
@@ -116,7 +116,7 @@ fn each_fault_type_affects_its_targets_fault_1() {
             json!({"type": "Pause", "target": {"component": "kubelet", "nodeSelector": {"matchLabels": {"zone": "y"}}}}),
             "the kubelet of nodes b, c",
         ),
-        (json!({"type": "PowerOff", "target": {"node": "gone"}}), "NobodyFound: no matching node"),
+        (json!({"type": "PowerOff", "target": {"node": "gone"}}), "NoTarget: node gone not found"),
         (json!({"type": "PowerOff", "target": {"nodeSelector": {}}}), "nodes a, b, c"),
         (json!({"type": "Disk", "target": {"node": "b"}, "disk": {"failure": "Full"}}), "node b"),
         (json!({"type": "Disk", "target": {"component": "store"}, "disk": {"failure": "Full"}}), "the store"),
@@ -132,11 +132,11 @@ fn each_fault_type_affects_its_targets_fault_1() {
         ),
         (
             json!({"type": "VolumeFull", "target": {"pod": "web-0", "volume": "none"}}),
-            "NobodyFound: pod default/web-0 has no volume none",
+            "NoTarget: pod default/web-0 has no volume none",
         ),
         (
             json!({"type": "VolumeFull", "target": {"pod": "web-9", "volume": "cache"}}),
-            "NobodyFound: pod default/web-9 not found, or it has ended",
+            "NoTarget: pod default/web-9 not found, or it has ended",
         ),
         (
             json!({"type": "VolumeFull", "target": {"pod": "web-0", "volume": "data"}}),
@@ -144,7 +144,7 @@ fn each_fault_type_affects_its_targets_fault_1() {
         ),
         (
             json!({"type": "VolumeFull", "target": {"claim": "data", "namespace": "other"}}),
-            "NobodyFound: claim other/data not found",
+            "NoTarget: claim other/data not found",
         ),
         (
             json!({"type": "VolumeFull", "target": {"claim": "new"}}),
@@ -166,16 +166,16 @@ fn each_fault_type_affects_its_targets_fault_1() {
         (json!({"type": "Webhook", "target": {"webhook": "checks"}}), "the webhooks of checks"),
         (
             json!({"type": "Webhook", "target": {"webhook": "none"}}),
-            "NobodyFound: webhook configuration none not found",
+            "NoTarget: webhook configuration none not found",
         ),
         (json!({"type": "OutOfMemory", "target": {"podSelector": {}}}), "pod default/web-0"),
         (
             json!({"type": "OutOfMemory", "target": {"pod": "web-1"}}),
-            "NobodyFound: no matching container is running",
+            "NoTarget: no matching container is running",
         ),
         (
             json!({"type": "OutOfMemory", "target": {"pod": "web-0", "container": "other"}}),
-            "NobodyFound: no matching container is running",
+            "NoTarget: no matching container is running",
         ),
     ] {
         let all = [fault("f", &spec)];

@@ -291,3 +291,34 @@ fn a_secret_is_decoded_on_request_only_con_16() {
     stage.press("~ d y x");
     shows(&stage.screen(), &["only a Secret has data to decode"]);
 }
+
+/// A script or a hostile word is one line, quoted; only a message may have several lines.
+#[test]
+fn values_with_line_ends_and_escapes_keep_the_layout_of_a_container_con_16_sec_3() {
+    let mut stage = TestConsole::new(80, 24);
+    let mut hostile = pod("default", "hostile", None, Some("node-1"), "CrashLoopBackOff", 60);
+    hostile["spec"]["containers"][0]["command"] = json!(["sh", "-c", "while true; do\n  date\ndone\n"]);
+    hostile["spec"]["containers"][0]["args"] = json!(["a b", "\u{1b}[31mred", ""]);
+    hostile["spec"]["containers"][0]["image"] = json!("nginx\nimage");
+    hostile["spec"]["containers"][0]["livenessProbe"] =
+        json!({"exec": {"command": ["sh", "-c", "test -d /\ntrue"]}, "periodSeconds": 5});
+    let lines = (1..=20).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
+    hostile["status"]["containerStatuses"][0]["state"]["waiting"]["message"] = json!(lines);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Reset(objects([hostile]))])]);
+    stage.press("p enter");
+    let screen = stage.screen();
+    shows(
+        &screen,
+        &[
+            "message line 1",
+            "line 5",
+            "…",
+            "image nginx␊image",
+            r#"liveness sh -c "test -d /\ntrue" every 5s, fails after 3"#,
+            "memory requests 128Mi, limit none",
+            r#"command sh -c "while true; do\n date\ndone\n" "a b" "\x1b[31mred" """#,
+        ],
+    );
+    assert!(!screen.contains("line 6"), "the description has the rest\n{screen}");
+    assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+}

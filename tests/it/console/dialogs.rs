@@ -221,3 +221,19 @@ fn no_screen_restarts_a_paused_deployment_and_all_restarts_write_the_same_annota
         assert!(stamp.ends_with('Z') && !stamp.contains('.'), "{stamp}: to the second, as kubectl's");
     }
 }
+
+/// A long hint is wrapped beside its field, at word ends.
+#[test]
+fn hints_of_fields_are_wrapped_below_themselves_con_20() {
+    let mut stage = TestConsole::new(80, 24);
+    stage.feed(cluster());
+    stage.press("p F");
+    let screen = stage.screen();
+    let line = |text: &str| {
+        screen.lines().find(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}\n{screen}"))
+    };
+    let (hint, rest) = (line("the same, or 8000 more"), line("free one"));
+    let column = |line: &str, text: &str| line[..line.find(text).expect("it")].chars().count();
+    assert_ne!(hint, rest, "it takes two lines\n{screen}");
+    assert!(column(rest, "free one") >= column(hint, "the same"), "{screen}");
+}

@@ -177,7 +177,7 @@ fn leaving_with_changes_asks_con_11() {
     let mut stage = editor();
     set_five_replicas(&mut stage);
     stage.press("esc");
-    shows(&stage.screen(), &["Leave the editor", "are not saved", "▸ Cancel      Discard"]);
+    shows(&stage.screen(), &["Discard the changes", "are not saved", "▸ Cancel      Discard"]);
     stage.press("enter");
     shows(&stage.screen(), &["replicas: 5"]);
     stage.press("esc right enter");

@@ -148,6 +148,22 @@ fn faults_are_listed_with_what_is_left_of_them_fault_1() {
     shows(&looking.screen(), &["✖ read-only: \"heal\" changes the cluster"]);
 }
 
+#[test]
+fn the_form_of_a_fault_warns_of_targets_that_do_not_exist_fault_1() {
+    let mut stage = stage(80, 24, false);
+    stage.press(": \"faults\" enter a enter \"node/node-11\"");
+    shows(&stage.screen(), &["⚠ no node \"node-11\"; did you mean \"node-1\"?"]);
+    stage.press("backspace");
+    assert!(!stage.screen().contains('⚠'), "{}", stage.screen());
+    stage.press("tab \"pod/default/gone\"");
+    shows(&stage.screen(), &["⚠ no pod \"gone\" in default: the fault begins when it appears"]);
+    stage.press("ctrl-u \"nodes:a=b\"");
+    shows(&stage.screen(), &["⚠ no node has these labels: the fault begins when it appears"]);
+    // It is accepted all the same: the target may appear later.
+    let jobs = stage.press("tab tab \"50ms\" enter");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Act(_))), "{jobs:?}\n{}", stage.screen());
+}
+
 /// The fence of node-1 in this phase.
 fn fence(phase: &str, reason: &str, status: &str, message: &str) -> Value {
     json!({"metadata": {"name": "node-1", "uid": "fence-1", "creationTimestamp": ago(9)}, "spec": {"reason": "hangs"},

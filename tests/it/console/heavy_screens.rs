@@ -184,7 +184,7 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     shows(&stage.screen(), &["Drain node-2 ── ◐ not empty: 1 refused, 2 of 3 gone"]);
     // After leaving and returning, the result is still there, and does not count as work that quitting would stop.
     stage.press("esc");
-    shows(&stage.screen(), &["Nodes", "its result stays available"]);
+    shows(&stage.screen(), &["Nodes", "is over; :background shows its result again"]);
     assert!(stage.press("q q").iter().any(|job| matches!(job, Job::Quit)), "nothing is under way");
     stage.model.toasts.expire(now().saturating_add(jiff::SignedDuration::from_mins(1)).expect("in range"));
     stage.press(": \"background\" enter");
@@ -433,7 +433,7 @@ fn a_debug_container_is_requested_shown_starting_and_attached_to_con_8() {
     shows(&stage.screen(), &["✖ ErrImagePull", "no such image", "Kubernetes tries again"]);
     tell(&mut stage, PaneEvent::Opened { container: "debugger-x".to_owned(), tty: true, stdin: true });
     tell(&mut stage, PaneEvent::Output(bytes::Bytes::from_static(b"/ # \x1b[1mls\x1b[0m\r\nbin")));
-    shows(&stage.screen(), &["/ # ls", "bin█", "ctrl-] leave"]);
+    shows(&stage.screen(), &["/ # ls", "bin█", "ctrl-] detach"]);
     // Every key belongs to the process, also the console's own.
     stage.press("q : ?");
     shows(&stage.screen(), &["/ # ls"]);

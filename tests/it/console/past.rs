@@ -487,7 +487,7 @@ async fn one_timeline_tells_states_events_and_what_was_done_con_19() {
         "ScalingReplicaSet",
         "replicaset/web-",
         "Running 1/1",
-        "following, newest first",
+        "following newest first",
     ] {
         assert!(screen.contains(expected), "{expected} is not in\n{screen}");
     }

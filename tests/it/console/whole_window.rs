@@ -310,6 +310,26 @@ fn every_screen_is_usable_in_a_small_window_con_20() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The titles and hints in frames end before the corner, with whole parts.
+#[test]
+fn no_frame_cuts_its_title_con_20() {
+    let mut wrong = Vec::new();
+    for (width, height) in [(80, 24), (60, 15), (40, 10)] {
+        for script in SCREENS {
+            let mut stage = TestConsole::new(width, height);
+            stage.feed(cluster());
+            stage.press(script);
+            let screen = stage.screen();
+            let cut = screen.lines().find(|line| {
+                let letters: Vec<char> = line.chars().collect();
+                letters.windows(2).any(|pair| matches!(pair[1], '╮' | '╯') && !matches!(pair[0], '─' | ' '))
+            });
+            wrong.extend(cut.map(|line| format!("{script} at {width}×{height}: {line}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn a_dialog_is_readable_and_usable_in_a_small_window_con_20() {
     let mut stage = TestConsole::new(40, 10);

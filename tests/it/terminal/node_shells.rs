@@ -23,7 +23,7 @@ fn console(instance: &Instance) -> Terminal {
 fn open(terminal: &Terminal) {
     terminal.until(&["s"], "Shell on Node node-1");
     terminal.until_gone(&["Enter"], "Shell on Node node-1");
-    terminal.shows("leave · f12 end");
+    terminal.shows("detach · f12 end");
     terminal.until(&["echo in-$((40+2)) of $(ls -d /host/proc)", "Enter"], "in-42 of /host/proc");
 }
 

@@ -132,7 +132,7 @@ async fn controllers_stand_still_and_go_on_where_they_were_fault_1() {
     fault(&cluster, "none", json!({"type": "Crash", "target": {"component": "carpenter"}})).await;
     assert_eq!(
         (active(&cluster, "none").as_str(), message_of(&cluster, "none", SELECTED).as_str()),
-        ("False NobodyFound", "False NobodyFound")
+        ("False NoTarget", "False NoTarget")
     );
     cluster.stop().await;
 }
@@ -220,7 +220,7 @@ async fn a_node_that_is_switched_off_boots_with_its_pods_fault_1() {
     assert!(now.ready && now.restart_count == 1 && began > before, "{now:?}");
     // A fault of a node that appears later starts then.
     fault(&cluster, "later", json!({"type": "PowerOff", "target": {"node": "new"}})).await;
-    assert_eq!(message_of(&cluster, "later", SELECTED), "False NobodyFound");
+    assert_eq!(message_of(&cluster, "later", SELECTED), "False NoTarget");
     make::<Node>(
         &cluster,
         json!({"metadata": {"name": "new", "annotations": {"podium.dev/node": "hollow"}}}),
@@ -240,7 +240,7 @@ async fn a_node_that_is_switched_off_boots_with_its_pods_fault_1() {
 async fn a_container_runs_out_of_memory_once_fault_1() {
     let cluster = Cluster::start().await.unwrap();
     fault(&cluster, "oom", json!({"type": "OutOfMemory", "target": {"pod": "a", "container": "c"}})).await;
-    assert_eq!(active(&cluster, "oom"), "False NobodyFound", "it begins when the pod runs");
+    assert_eq!(active(&cluster, "oom"), "False NoTarget", "it begins when the pod runs");
     make::<Pod>(&cluster, pod("a", "Always"));
     pass(&cluster, 5).await;
     let now = container(&cluster, "a");
@@ -249,7 +249,7 @@ async fn a_container_runs_out_of_memory_once_fault_1() {
     assert_eq!(active(&cluster, "oom"), "False Done");
     pass(&cluster, 120).await;
     assert_eq!(container(&cluster, "a").restart_count, 1);
-    assert_eq!(events(&cluster, "oom"), ["FaultEnded", "FaultStarted", "NobodyFound"]);
+    assert_eq!(events(&cluster, "oom"), ["FaultEnded", "FaultStarted", "NoTarget"]);
     cluster.stop().await;
 }
 

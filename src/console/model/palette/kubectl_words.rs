@@ -23,7 +23,7 @@ const KUBECTL_WORDS: &[(&str, &str)] = &[
     ("undo", "U lists your changes, and u there undoes one; Ctrl-l on a Deployment lists its revisions"),
     ("create", "use :apply FILE; :dir browses files"),
     ("run", "use :apply FILE; :dir browses files"),
-    ("w", "ctrl-s saves the shown text; an editor asks when you leave it"),
+    ("w", "ctrl-s saves the shown text; an editor asks before it discards changes"),
     ("wq", "ctrl-s saves the shown text; :q quits"),
 ];
 

@@ -227,7 +227,9 @@ fn find(kinds: &[Kind], name: &str, model: &Model) -> Result<ObjectRef, String> 
             }
         }
     }
+    let kinds_are_namespaced = kinds.iter().any(|kind| kind.namespaced);
     let kinds: Vec<&str> = kinds.iter().map(|kind| kind.singular.as_str()).collect();
-    let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
+    let place = namespace.filter(|_| kinds_are_namespaced).map(|namespace| format!(" in {namespace}"));
+    let place = place.unwrap_or_default();
     Err(format!("no {} {name:?}{place}", kinds.join(" or ")))
 }

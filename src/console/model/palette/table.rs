@@ -1,9 +1,11 @@
 //! `:KIND …`: opens a table with namespace and filter, in the syntax of kubectl or k9s.
 
+use k8s_openapi::api::core::v1::Namespace;
+
 use super::contexts;
 use crate::model::Model;
 use base::did_you_mean::nearest;
-use console_data::query::Query;
+use console_data::query::{self, Query};
 use console_data::resource::Kind;
 use console_data::scope::Scope;
 use console_operations::effect::{Effect, TableRoute};
@@ -17,6 +19,7 @@ pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec
     }
     let namespace = |name: &str| if over.is_empty() { namespace(name, model) } else { anywhere(name) };
     let mut effects = Vec::new();
+    let mut name = None;
     let mut filter: Vec<&str> = Vec::new();
     let mut arguments = arguments.iter().copied();
     while let Some(word) = arguments.next() {
@@ -54,13 +57,23 @@ pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec
                     }
                 },
                 _ if word.contains('=') => filter.extend(["-l", word]),
+                // Objects of the whole cluster are in no namespace: the word is a name.
+                _ if !kind.namespaced && !kind.is::<Namespace>() => {
+                    if let Some(other) = name.replace(word) {
+                        return Err(format!("{other}: unexpected {word:?} after the name"));
+                    }
+                }
                 _ => effects.push(Effect::Scope(
                     namespace(word).map_err(|error| format!("{error}; /{word} filters"))?,
                 )),
             },
         }
     }
-    let filter = filter.join(" ");
+    let filter = match name {
+        Some(name) if filter.is_empty() => query::exact(name),
+        Some(name) => return Err(format!("{name}: a name and a filter cannot be combined")),
+        None => filter.join(" "),
+    };
     Query::parse(&filter)?;
     let route = TableRoute { filter, ..TableRoute::of(kind.clone()) };
     effects.push(if over.is_empty() {

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use base::did_you_mean::nearest;
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use object::selector::Selector;
 
 use crate::dialog::{Choice, Field, FieldId, Fields, Note, Number, Switch, Text};
 use crate::effect::{Dialog, Effect};
@@ -19,6 +22,8 @@ use super::create;
 
 /// The disk failure with a delay.
 const SLOW: &str = "Slow";
+/// The consequence of a target that does not exist.
+const WAITS: &str = "the fault begins when it appears";
 /// The number of nodes named in a form.
 const NODES: usize = 3;
 /// The name for the disk of the control plane's store; any other name is a node's.
@@ -59,6 +64,18 @@ enum Input {
     Number(FieldId<Number>),
     Switch(FieldId<Switch>),
     Choice(FieldId<Choice>),
+}
+
+impl Input {
+    /// Returns the value of the field, as text.
+    fn entered(self, dialog: &Dialog) -> Result<String, String> {
+        Ok(match self {
+            Self::Text(field) => dialog.text(field).to_owned(),
+            Self::Number(field) => dialog.number(field)?.map(|n| n.to_string()).unwrap_or_default(),
+            Self::Switch(field) => if dialog.is_on(field) { "on" } else { "off" }.to_owned(),
+            Self::Choice(field) => dialog.choice(field).to_owned(),
+        })
+    }
 }
 
 /// Returns all types of faults.
@@ -268,23 +285,68 @@ fn form(cx: &Context<'_>, type_: &str) -> Dialog {
     let inputs: Vec<(Part, Input)> =
         parts(&type_).iter().map(|part| (*part, part.add(&mut fields))).collect();
     let (line, nodes) = (about(&type_), nodes(cx));
+    let empty = FaultSpec { type_: type_.clone(), ..FaultSpec::default() };
+    let (entered, empty_spec) = (inputs.clone(), empty.clone());
     let dialog = Dialog::new(format!("Add fault {type_}"), "Add", move |dialog, cx| {
-        let mut spec = FaultSpec { type_: type_.clone(), ..FaultSpec::default() };
+        let mut spec = empty.clone();
         for (part, input) in &inputs {
-            let entered = match *input {
-                Input::Text(field) => dialog.text(field).to_owned(),
-                Input::Number(field) => dialog.number(field)?.map(|n| n.to_string()).unwrap_or_default(),
-                Input::Switch(field) => if dialog.is_on(field) { "on" } else { "off" }.to_owned(),
-                Input::Choice(field) => dialog.choice(field).to_owned(),
-            };
-            part.take(&mut spec, &entered)?;
+            part.take(&mut spec, &input.entered(dialog)?)?;
         }
         let is_taken = |name: &str| cx.stores.of::<Fault>().by_name("", name).is_some();
         Ok(vec![Effect::Act(Box::new(create(&builtin_kinds::kind::<Fault>(), &spec, is_taken)))])
     })
     .line(line)
-    .fields(fields);
+    .fields(fields)
+    .notes(move |dialog, cx| {
+        let mut spec = empty_spec.clone();
+        // Fields that are not complete yet say nothing about the target.
+        for (part, input) in &entered {
+            let _ = input.entered(dialog).and_then(|entered| part.take(&mut spec, &entered));
+        }
+        missing_targets(&spec, cx).into_iter().map(Note::Warning).collect()
+    });
     if nodes.is_empty() { dialog } else { dialog.line(nodes) }
+}
+
+/// Returns a warning for each node and pod that the fault names, and for each selector of nodes, that matches nothing
+/// now: such a fault is accepted, but begins only when its target appears.
+fn missing_targets(spec: &FaultSpec, cx: &Context<'_>) -> Vec<String> {
+    let sides = spec.from.iter().chain(&spec.to);
+    let target = spec.target.iter();
+    let nodes = sides.clone().filter_map(|side| side.node.as_deref());
+    let nodes = nodes.chain(target.clone().filter_map(|target| target.node.as_deref()));
+    let selectors = sides.clone().filter_map(|side| side.node_selector.as_ref());
+    let selectors = selectors.chain(target.clone().filter_map(|target| target.node_selector.as_ref()));
+    let pods = sides.filter_map(|side| Some((side.namespace.as_deref(), side.pod.as_deref()?)));
+    let pods =
+        pods.chain(target.filter_map(|target| Some((target.namespace.as_deref(), target.pod.as_deref()?))));
+
+    let mut missing = Vec::new();
+    let known = cx.stores.of::<Node>();
+    if known.synced() {
+        let names = || known.iter().filter_map(|(_, node)| node.metadata.name.as_deref());
+        for name in nodes.filter(|name| known.by_name("", name).is_none()) {
+            missing.push(match nearest(name, names()) {
+                Some(near) => format!("no node {name:?}; did you mean {near:?}?"),
+                None => format!("no node {name:?}: {WAITS}"),
+            });
+        }
+        let selects = |selector: &&LabelSelector| {
+            let selector = Selector::from_field(selector);
+            known.iter().any(|(_, node)| selector.matches(node.metadata.labels.as_ref()))
+        };
+        missing.extend(
+            selectors
+                .filter(|selector| !selects(selector))
+                .map(|_| format!("no node has these labels: {WAITS}")),
+        );
+    }
+    if cx.stores.pods().synced() {
+        let pods = pods.map(|(namespace, name)| (namespace.unwrap_or("default"), name));
+        let pods = pods.filter(|(namespace, name)| cx.stores.pods().by_name(namespace, name).is_none());
+        missing.extend(pods.map(|(namespace, name)| format!("no pod {name:?} in {namespace}: {WAITS}")));
+    }
+    missing
 }
 
 /// Names the first nodes, as a hint for fields that take one: `Nodes: node-1, node-2, node-3 and 8 more.`
