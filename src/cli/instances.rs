@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use rustix::process::{Signal, pidfd_send_signal};
 
+use super::dev;
 use super::flags::InstanceArgs;
 use super::output::{print_line, print_table};
 use super::user_ids;
@@ -87,7 +88,9 @@ fn delete(directory: &Path) -> Result<()> {
         bail!("{} has no cluster's data", directory.display());
     }
     let single_id = user_ids::of_user(Some(directory)).and_then(|own| user_ids::start_over(Some(&own)));
-    let deleted = DataDir::open(directory, false)?.delete();
+    let data = DataDir::open(directory, false)?;
+    dev::delete_files(directory);
+    let deleted = data.delete();
     let deleted = match single_id {
         Some(why) => deleted.with_context(|| format!("this process has a single user id: {why}")),
         None => deleted.map_err(Into::into),

@@ -225,6 +225,13 @@ fn a_killed_run_is_continued_and_cleaned_up_by_the_next_dev_3_dev_7() {
     assert!(!left.contains("deployment.apps/web"), "{left}");
     assert!(left.contains("configmap/before") && left.contains("persistentvolumeclaim/data"), "{left}");
     instance.stop();
+    let mut delete = Command::new(env!("CARGO_BIN_EXE_podium"));
+    delete.args(["stop", "--delete-data", "--data-dir"]).arg(project.home.data_dir());
+    assert!(delete.output().unwrap().status.success());
+    // The directory itself has kubectl's cache.
+    for name in ["dev", "images"] {
+        assert!(!project.home.data_dir().join(name).exists(), "{name} is left");
+    }
 }
 
 /// DEV-4: the end of a run ends a build that hangs, with all of its processes.

@@ -98,6 +98,11 @@ pub(super) fn run(request: DevRequest) -> Result<()> {
     run_to_end(runtime()?, dev(request, config))
 }
 
+/// Removes what runs have left for a data directory that is deleted.
+pub(super) fn delete_files(data_dir: &Path) {
+    versions::remove_all(data_dir);
+}
+
 /// The cluster of a run.
 struct DevCluster {
     client: Client,

@@ -243,7 +243,7 @@ impl ImageVersions {
     }
 }
 
-/// Removes all versions of a data directory whose cluster was ephemeral, except images, which stay as pulled ones do.
+/// Removes all versions of a data directory whose cluster is gone, except images in its store, and the files of runs.
 pub(super) fn remove_all(data_dir: &Path) {
     program_files::remove(data_dir);
     // The whole data directory may be gone already.
