@@ -19,7 +19,7 @@ use console_operations::dialog::{Field, Fields};
 use console_operations::effect::{Dialog, Effect};
 use console_operations::operations::delete;
 use console_toolkit::command::{Command, KeyContext};
-use console_toolkit::text::{clean, fit};
+use console_toolkit::text::{clean, fit, fit_middle};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use console_toolkit::widget::title::title_line;
@@ -185,7 +185,7 @@ fn to(change: &Change) -> String {
 }
 
 fn short(value: Option<&serde_json::Value>) -> String {
-    value.map_or_else(|| "unset".to_owned(), |value| fit(&clean(&plain(value)), VALUE).into_owned())
+    value.map_or_else(|| "unset".to_owned(), |value| fit_middle(&clean(&plain(value)), VALUE).into_owned())
 }
 
 impl View for JournalScreen {

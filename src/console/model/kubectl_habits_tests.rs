@@ -811,7 +811,11 @@ fn a_kind_of_the_cluster_takes_a_name_con_3() {
     shows(&mut stage, &["Nodes 2"]);
     stage.press(": \"nodes_a_b\" enter");
     shows(&mut stage, &["a: unexpected \"b\" after the name"]);
-    stage.press("esc esc : \"describe_node_gone\" enter");
+    stage.press("esc esc : \"describe_node\" enter");
+    shows(&mut stage, &["describe node: the name is required: describe KIND NAME"]);
+    stage.press("esc : \"describe_web\" enter");
+    shows(&mut stage, &["describe web: the kind is required: describe KIND NAME"]);
+    stage.press("esc : \"describe_node_gone\" enter");
     shows(&mut stage, &["no node \"gone\""]);
     assert!(!stage.screen().contains("\"gone\" in"), "{}", stage.screen());
     // The snapshots of another server do not exist; Podium's are found by name.
@@ -837,6 +841,15 @@ fn a_kind_of_the_cluster_takes_a_name_con_3() {
     let row = json!({"cells": [], "object": {"metadata": {"name": "sunday", "uid": "s"}}});
     stage.feed(Delta::of_table(resource, Some(Vec::new()), vec![Change::Reset(objects([row]))]));
     shows(&mut stage, &["no clustersnapshot \"monday\"; <esc> shows all 1"]);
+}
+
+#[test]
+fn a_number_or_a_name_that_means_nothing_says_so_con_3() {
+    let mut stage = TestConsole::new(100, 24);
+    stage.press("p 9");
+    shows(&mut stage, &["no namespace has the number 9; :ns NAME shows one"]);
+    stage.press(": \"logs_gone\" enter");
+    shows(&mut stage, &["no pod, deployment, replicaset or service \"gone\""]);
 }
 
 /// A reason is shown whole, also where it does not fit into a line.

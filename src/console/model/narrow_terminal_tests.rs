@@ -202,3 +202,37 @@ fn the_key_of_the_help_is_never_crowded_out_con_3() {
         assert!(footer.contains(&format!("<{key}>")), "{width}: {footer}");
     }
 }
+
+/// Of the columns of a server's Table, the last ones are dropped, and never the status before others.
+#[test]
+fn a_narrow_table_of_the_server_keeps_its_first_columns_con_20() {
+    let claims = super::tabs_tests::widgets("claims");
+    let resource = claims.resource.clone();
+    let mut stage = TestConsole::new(80, 24);
+    let kinds = console_data::builtin_kinds::kinds().into_iter().chain([claims]);
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
+    let names = [
+        "Name",
+        "Volume",
+        "Capacity",
+        "Status",
+        "Access Modes",
+        "StorageClass",
+        "VolumeAttributesClass",
+        "Age",
+    ];
+    let columns = names.map(|name| serde_json::from_value(json!({"name": name, "type": "string"})).unwrap());
+    let row = json!({"cells": ["diary", "pvc-0123456789", "1Gi", "Bound", "RWO", "standard", "<unset>", "1m"],
+        "object": {"metadata": {"name": "diary", "namespace": "default", "uid": "diary"}}});
+    stage.press(": \"claims\" enter");
+    stage.feed(Delta::of_table(resource, Some(columns.into()), vec![Change::Reset(objects([row]))]));
+    let heading = |stage: &mut TestConsole| {
+        let screen = stage.screen();
+        screen.lines().find(|line| line.contains("NAME ↑")).unwrap_or_else(|| panic!("{screen}")).to_owned()
+    };
+    let wide = heading(&mut stage);
+    assert!(wide.contains("VOLUME ") && wide.contains("STATUS") && !wide.contains("ATTRIBUTES"), "{wide}");
+    stage.resize(40, 12);
+    let narrow = heading(&mut stage);
+    assert!(narrow.contains("STATUS") && !narrow.contains("ACCESS"), "{narrow}");
+}

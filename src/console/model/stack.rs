@@ -384,8 +384,8 @@ impl Model {
     pub(super) fn leave(&mut self, id: ScreenId, screen: Screen, now: Timestamp) -> Option<Job> {
         let cx = self.shared.context_of(id, now);
         let note = match (screen.background(&cx), screen.has_a_result(&cx)) {
-            (Some(_), _) => "continues in the background; :background shows it again",
-            (None, true) => "is over; :background shows its result again",
+            (Some(_), _) => "continues in the background; :background shows it",
+            (None, true) => "is over; :background shows its result",
             (None, false) => return Some(Job::Close(id)),
         };
         let title = screen.title(&cx);

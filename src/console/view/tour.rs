@@ -13,6 +13,9 @@ use console_toolkit::text::{clean, fit, wrapped};
 /// On lower screens the panel is a line or two, without a frame.
 const LOW: u16 = 18;
 
+/// Maximum number of lines of a command; one that contains a manifest may be very long.
+const COMMAND: usize = 2;
+
 /// The content of the panel.
 pub(super) struct Panel<'a> {
     title: String,
@@ -33,9 +36,19 @@ impl Panel<'_> {
         let mut lines: Vec<Line<'_>> = Vec::new();
         if framed {
             if let Some(kubectl) = &kubectl {
-                let done = Span::styled("✔ ", theme.toast.done);
-                let command = fit(&clean(kubectl), width.saturating_sub(2)).into_owned();
-                lines.push(Line::from(vec![done, Span::styled(command, theme.body.dim)]));
+                let columns = width.saturating_sub(2);
+                let mut parts = wrapped(&clean(kubectl), columns);
+                if parts.len() > COMMAND {
+                    parts.truncate(COMMAND);
+                    if let Some(last) = parts.last_mut() {
+                        *last = fit(&format!("{last} …"), columns).into_owned();
+                    }
+                }
+                for (at, part) in parts.into_iter().enumerate() {
+                    let lead = if at == 0 { "✔ " } else { "  " };
+                    let lead = Span::styled(lead, theme.toast.done);
+                    lines.push(Line::from(vec![lead, Span::styled(part, theme.body.dim)]));
+                }
             }
             lines.extend(wrapped(&clean(&what), width).into_iter().map(Line::raw));
         } else {

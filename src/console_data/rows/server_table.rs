@@ -26,7 +26,7 @@ pub(crate) fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {
         visibility: if definition.priority > 0 { ColumnVisibility::Wide } else { ColumnVisibility::Always },
         weight: match definition.name.as_str() {
             "Name" => 9,
-            "Age" => 8,
+            "Age" | "Status" | "Phase" | "Ready" => 8,
             _ => 5,
         },
         usual: 0,

@@ -42,6 +42,9 @@ pub fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
             if new.is_empty() && new != *stood {
                 return Err(format!("{name}: the image is required"));
             }
+            if new.contains(char::is_whitespace) && new != *stood {
+                return Err(format!("{name}: the name of an image has no spaces"));
+            }
             let one = live.iter().find(|container| container.name == *name);
             let old = one.map_or_else(|| stood.clone(), |one| one.image.clone().unwrap_or_default());
             match () {

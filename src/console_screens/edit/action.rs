@@ -5,7 +5,7 @@ use serde_json::Value;
 use console_data::action::{Action, Mutation, PatchKind};
 use console_data::changes::{editable, merge};
 use console_data::resource::ObjectRef;
-use console_toolkit::text::{clean, fit};
+use console_toolkit::text::{clean, fit_middle};
 
 /// Replaces the object by `typed`, based on the version `base`. The inverse resets only the changed fields, so that
 /// later changes of other clients stay.
@@ -56,8 +56,10 @@ const VALUE: usize = 24;
 fn changed(target: &ObjectRef, before: &Value, typed: &Value) -> String {
     let changes = merge::changes(before, typed);
     let value = |value: Option<&Value>| {
-        value
-            .map_or_else(|| "unset".to_owned(), |value| fit(&clean(&merge::plain(value)), VALUE).into_owned())
+        value.map_or_else(
+            || "unset".to_owned(),
+            |value| fit_middle(&clean(&merge::plain(value)), VALUE).into_owned(),
+        )
     };
     let one = |change: &merge::Change| {
         let path = clean(&change.path).into_owned();

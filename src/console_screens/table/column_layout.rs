@@ -142,7 +142,8 @@ impl VisibleColumns {
                 column.width -= over;
                 column.least = column.width;
             } else if columns.len() > 1
-                && let Some((at, _)) = columns.iter().enumerate().min_by_key(|(_, column)| column.weight)
+                // Of several lightest columns the rightmost is dropped: servers list the important ones first.
+                && let Some((at, _)) = columns.iter().enumerate().rev().min_by_key(|(_, column)| column.weight)
             {
                 hidden += usize::from(table.wide);
                 columns.remove(if table.wide { columns.len() - 1 } else { at });

@@ -12,7 +12,7 @@ use console_data::changes::merge::{Change, changes, plain};
 use console_data::past::{HistoryEvent, Versions};
 use console_data::point_in_time::PointInTime;
 use console_toolkit::difference::{LineChange, difference};
-use console_toolkit::text::{clean, fit};
+use console_toolkit::text::{clean, fit_middle};
 use console_toolkit::yaml_text;
 
 /// Maximum number of retained versions.
@@ -204,7 +204,8 @@ fn summary(changes: &[Change], hides_values: bool) -> String {
     order.sort_by_key(weight);
     let Some(first) = order.first() else { return "only its revision".to_owned() };
     let value = |value: Option<&Value>| {
-        value.map_or_else(|| "unset".to_owned(), |value| fit(&clean(&plain(value)), VALUE).into_owned())
+        value
+            .map_or_else(|| "unset".to_owned(), |value| fit_middle(&clean(&plain(value)), VALUE).into_owned())
     };
     let mut text = if hides_values {
         first.path.clone()

@@ -23,7 +23,7 @@ pub(super) fn state(fault: &Fault, planned: &FaultDecision, is_refused: bool) ->
                 );
                 (false, NO_TARGET, message)
             };
-            // A fault begins when its sides exist; one that has begun continues while pods are replaced.
+            // A fault begins when its sides exist; one that has started continues while pods are replaced.
             let has_started = fault.status.as_ref().is_some_and(|status| status.started_at.is_some());
             if !selected.0 && !has_started {
                 let message = selected.2.clone();

@@ -237,3 +237,12 @@ fn hints_of_fields_are_wrapped_below_themselves_con_20() {
     assert_ne!(hint, rest, "it takes two lines\n{screen}");
     assert!(column(rest, "free one") >= column(hint, "the same"), "{screen}");
 }
+
+#[test]
+fn the_name_of_an_image_has_no_spaces_con_6() {
+    let mut stage = shop();
+    stage.press("d");
+    let jobs = stage.press("i ctrl-u \"nginx_1.28\" enter");
+    assert!(acted(&jobs).is_empty(), "{jobs:?}");
+    shows(&stage.screen(), &["✖ main: the name of an image has no spaces"]);
+}

@@ -184,7 +184,7 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     shows(&stage.screen(), &["Drain node-2 ── ◐ not empty: 1 refused, 2 of 3 gone"]);
     // After leaving and returning, the result is still there, and does not count as work that quitting would stop.
     stage.press("esc");
-    shows(&stage.screen(), &["Nodes", "is over; :background shows its result again"]);
+    shows(&stage.screen(), &["Nodes", "is over; :background shows its result"]);
     assert!(stage.press("q q").iter().any(|job| matches!(job, Job::Quit)), "nothing is under way");
     stage.model.toasts.expire(now().saturating_add(jiff::SignedDuration::from_mins(1)).expect("in range"));
     stage.press(": \"background\" enter");

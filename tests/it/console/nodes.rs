@@ -84,7 +84,7 @@ fn removing_a_node_lists_the_lost_pods_and_needs_its_name_typed_node_6_con_6() {
     stage.press("ctrl-d");
     let screen = stage.screen();
     assert!(screen.contains("Remove Node node-1"), "{screen}");
-    assert!(screen.contains("node-1 is not drained, pods running: 5, 1 have no controller"), "{screen}");
+    assert!(screen.contains("node-1 is not drained, pods running: 5, 1 has no controller"), "{screen}");
     assert!(acted(&stage.press("enter")).is_empty(), "nothing is typed yet");
     assert!(stage.screen().contains("type node-1 to remove it"), "{}", stage.screen());
     assert!(acted(&stage.press("\"node-2\" enter")).is_empty());

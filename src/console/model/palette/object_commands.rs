@@ -161,6 +161,9 @@ fn on_kind_and_name(command: Command, arguments: &[&str], model: &Model) -> Resu
     let verb = command.name();
     let (kind, name) = match arguments {
         [kind, name] => (*kind, *name),
+        [kind] if model.shared.catalogue.find(kind).is_some() => {
+            return Err(format!("{verb} {kind}: the name is required: {verb} KIND NAME"));
+        }
         [both] => both
             .split_once('/')
             .ok_or_else(|| format!("{verb} {both}: the kind is required: {verb} KIND NAME"))?,
@@ -231,5 +234,9 @@ fn find(kinds: &[Kind], name: &str, model: &Model) -> Result<ObjectRef, String> 
     let kinds: Vec<&str> = kinds.iter().map(|kind| kind.singular.as_str()).collect();
     let place = namespace.filter(|_| kinds_are_namespaced).map(|namespace| format!(" in {namespace}"));
     let place = place.unwrap_or_default();
-    Err(format!("no {} {name:?}{place}", kinds.join(" or ")))
+    let kinds = match kinds.split_last() {
+        Some((last, first)) if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => kinds.concat(),
+    };
+    Err(format!("no {kinds} {name:?}{place}"))
 }

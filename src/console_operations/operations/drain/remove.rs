@@ -58,9 +58,12 @@ fn leftover_note(cx: &Context<'_>, node: &ObjectRef) -> Option<Note> {
     let lost = count(|delete_status| delete_status == PodDeleteStatus::RefuseUnmanaged);
     let data = count(|delete_status| delete_status == PodDeleteStatus::RefuseData);
     let mut text = format!("{} is not drained, pods running: {there}", node.name);
-    for (count, what) in [(lost, "have no controller and will be lost"), (data, "lose their emptyDir data")] {
+    for (count, of_one, of_several) in [
+        (lost, "has no controller and will be lost", "have no controller and will be lost"),
+        (data, "loses its emptyDir data", "lose their emptyDir data"),
+    ] {
         if count > 0 {
-            let _ = write!(text, ", {count} {what}");
+            let _ = write!(text, ", {count} {}", if count == 1 { of_one } else { of_several });
         }
     }
     Some(Note::Warning(text))
