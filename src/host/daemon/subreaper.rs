@@ -21,7 +21,6 @@ use tokio::sync::{oneshot, watch};
 use super::child::{self, Plan};
 use super::pipe_end::PipeEnd;
 use super::reaper::ProcessExit;
-use super::spawn::SpawnedProcess;
 use super::{Host, os, signals};
 
 /// The interval between two rounds of killing, for processes that were created meanwhile.
@@ -66,6 +65,13 @@ impl Subreaper {
     pub(super) fn has_exited(&self) -> bool {
         *self.exited.borrow()
     }
+}
+
+/// A process that was just forked.
+pub(super) struct SpawnedProcess {
+    pub(super) pid: Pid,
+    pub(super) ended: oneshot::Receiver<ProcessExit>,
+    pub(super) keeper: Option<Rc<Subreaper>>,
 }
 
 /// The PID namespace of a subreaper.
