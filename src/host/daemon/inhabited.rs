@@ -73,10 +73,14 @@ impl Host {
                 (Some(ours), Some(its))
             }
         };
-        if let os::ForkResult::Child = os::fork()? {
-            drop((answers, orders, line));
-            let pipes = HelperPipes { answers: answer, orders: order, line: its_line };
-            run_helper(plan, namespace, &programs.subreaper, pipes)
+        match os::fork()? {
+            os::ForkResult::Child => {
+                drop((answers, orders, line));
+                let pipes = HelperPipes { answers: answer, orders: order, line: its_line };
+                run_helper(plan, namespace, &programs.subreaper, pipes)
+            }
+            // Its exit is of no interest, but it is no stray process (`Subreaper`).
+            os::ForkResult::Parent(pid) => drop(self.reaper.expect(pid)),
         }
         Ok(Helper { answers: PipeEnd::new(answers)?, orders, line })
     }

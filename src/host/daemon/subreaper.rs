@@ -121,7 +121,9 @@ impl Host {
             Rc::new(Subreaper { pid, _line: Rc::clone(&line), killing: Cell::new(false), exited: gone });
         let host = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            if end.await.is_ok_and(|end| end.signal.is_some()) {
+            // In a pod's namespace, pid 1 inherits them, and a container's control group kills its subreaper, too.
+            let is_own = namespace == PidNamespace::Own;
+            if end.await.is_ok_and(|end| end.signal.is_some()) && is_own {
                 // Something killed the subreaper: its processes are now the host's own orphans.
                 host.reap_strays().await;
             }
