@@ -26,7 +26,7 @@ pub fn id_ranges_of_pods(nodes: &Path) -> BTreeMap<PodUid, IdRange> {
     pods.filter_map(|(uid, pod)| Some((uid, pod.spec.users?))).collect()
 }
 
-/// Returns true if no pod of this machine uses the range, whatever its cluster. A range whose lock cannot be read counts
+/// Returns true if no pod of any cluster on this machine uses the range. A range whose lock cannot be read counts
 /// as free: the host, which must lock it, reports the reason.
 pub fn is_id_range_free(range: IdRange) -> bool {
     is_free(Path::new(LOCKS), range)

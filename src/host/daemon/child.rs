@@ -169,7 +169,7 @@ pub(super) fn prepare(plan: &Plan<'_>, preparer: Preparer) -> Result<PreparedPro
     // The standard streams are connected after the namespaces are entered: they may replace descriptors that are needed
     // until then.
     let of_files = match &plan.files {
-        Files::Of(pid) => Some(open_namespace(*pid, "mnt").map_err(at("mount namespace"))?),
+        Files::Of(pid) => Some(os::open_namespace(*pid, "mnt").map_err(at("mount namespace"))?),
         Files::Machine | Files::Own(_) => None,
     };
     let of_user = match &plan.files {
@@ -367,15 +367,10 @@ fn execute(plan: &Plan<'_>, program: &PreparedProgram) -> String {
     }
 }
 
-/// Opens a namespace of a running process.
-pub(super) fn open_namespace(pid: Pid, kind: &str) -> std::io::Result<OwnedFd> {
-    File::open(format!("/proc/{}/ns/{kind}", pid.as_raw_nonzero())).map(Into::into)
-}
-
 /// Returns the user namespace of a running process; `None` if this process is in the same one.
 fn own_user_namespace(pid: Pid) -> std::io::Result<Option<OwnedFd>> {
     // By `self` and not by pid: this process's pid may be another process's in the PID namespace of /proc.
-    let (other, own) = (open_namespace(pid, "user")?, OwnedFd::from(File::open("/proc/self/ns/user")?));
+    let (other, own) = (os::open_namespace(pid, "user")?, OwnedFd::from(File::open("/proc/self/ns/user")?));
     let number = |namespace: &OwnedFd| rustix::fs::fstat(namespace).map(|about| about.st_ino);
     Ok(if number(&other)? == number(&own)? { None } else { Some(other) })
 }

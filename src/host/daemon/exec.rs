@@ -11,10 +11,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::child::{Files, Stdio};
 use super::container::{Container, ContainerInit};
+use super::inhabited::Containment;
 use super::launch::filter_of;
 use super::pipe_end::{self, PipeEnd};
 use super::reaper::ProcessExit;
-use super::spawn::{Containment, Parent, SpawnRequest, SpawnedProcess};
+use super::spawn::{Parent, SpawnRequest};
+use super::subreaper::SpawnedProcess;
 use super::{Host, environment, os, terminals};
 use crate::protocol::Streams;
 use crate::{ContainerId, ExecOutput, RuntimeError};

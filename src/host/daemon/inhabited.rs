@@ -21,11 +21,9 @@ use tokio::sync::watch;
 
 use super::child::{self, Plan, PreparedProgram, Preparer};
 use super::error::os_error;
-use super::init::reported_pid;
-use super::pipe_end::{self, PipeEnd};
+use super::pipe_end::{self, PipeEnd, reported_pid};
 use super::program::os_text;
-use super::spawn::{Containment, SpawnedProcess};
-use super::subreaper::PidNamespace;
+use super::subreaper::{PidNamespace, SpawnedProcess};
 use super::{Host, capabilities, os};
 use crate::{RuntimeError, process_tree};
 
@@ -33,6 +31,15 @@ use crate::{RuntimeError, process_tree};
 const READY: [u8; 1] = [0];
 /// The longest reason, which the kernel writes into a pipe as a whole.
 const REASON_BYTES: usize = 4096;
+
+/// The process whose end is the end of all processes of a container or command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Containment {
+    /// Pid 1 of the PID namespace.
+    Init,
+    /// A subreaper for this process alone.
+    Subreaper,
+}
 
 /// The host's side of a helper. The helper ends without it.
 pub(super) struct Helper {
@@ -66,10 +73,14 @@ impl Host {
                 (Some(ours), Some(its))
             }
         };
-        if let os::ForkResult::Child = os::fork()? {
-            drop((answers, orders, line));
-            let pipes = HelperPipes { answers: answer, orders: order, line: its_line };
-            run_helper(plan, namespace, &programs.subreaper, pipes)
+        match os::fork()? {
+            os::ForkResult::Child => {
+                drop((answers, orders, line));
+                let pipes = HelperPipes { answers: answer, orders: order, line: its_line };
+                run_helper(plan, namespace, &programs.subreaper, pipes)
+            }
+            // Its exit is of no interest, but it is no stray process (`Subreaper`).
+            os::ForkResult::Parent(pid) => drop(self.reaper.expect(pid)),
         }
         Ok(Helper { answers: PipeEnd::new(answers)?, orders, line })
     }

@@ -15,8 +15,9 @@ use rustix::mount::{MountFlags, mount};
 use rustix::process::Pid;
 use rustix::thread::LinkNameSpaceType;
 
-pub(super) use super::child::open_namespace;
+pub(super) use super::os::open_namespace;
 use super::pause::PauseRequest;
+use super::pipe_end::reported_pid;
 use super::user_namespace::PodUsers;
 use super::{Host, os, pause};
 
@@ -136,13 +137,4 @@ impl Host {
             }
         }
     }
-}
-
-/// Reads the number of a process that another process created.
-pub(super) fn reported_pid(pipe: &OwnedFd) -> io::Result<Pid> {
-    let mut number = [0; 4];
-    let count = rustix::io::read(pipe, &mut number)?;
-    Pid::from_raw(i32::from_ne_bytes(number))
-        .filter(|_| count == 4)
-        .ok_or_else(|| io::Error::other("the process was not created"))
 }

@@ -15,6 +15,7 @@ use super::child::Files;
 use super::container::{Container, ContainerInit};
 use super::container_mounts::{ContainerFiles, target_variables};
 use super::error::os_error;
+use super::inhabited::Containment;
 use super::init::{Init, open_namespace};
 use super::io::Streams;
 use super::own_directories::OwnDirectories;
@@ -22,7 +23,7 @@ use super::pipe_end::{self, PipeEnd};
 use super::pod::{Pod, SHARED_PROC};
 use super::rootfs::{BindMount, ImageRoot, Overlay, ProcSource, View};
 use super::seccomp::Filter;
-use super::spawn::{Containment, Parent, SpawnRequest};
+use super::spawn::{Parent, SpawnRequest};
 use super::system_files::SystemFiles;
 use super::user::User;
 use super::{Host, capabilities, environment, os};
@@ -143,7 +144,7 @@ impl Host {
         if let Some(known) = pod.containers.borrow().iter().find(same) {
             return if known.starting.get() { Err(already()) } else { Ok(known.record.borrow().clone()) };
         }
-        let _launching = Launching::begin(&pod, &launch).ok_or_else(already)?;
+        let _launching = LaunchGuard::begin(&pod, &launch).ok_or_else(already)?;
         self.faults
             .admit()
             .map_err(|error| RuntimeError::Os(format!("files of container {}: {error}", launch.spec.name)))?;
@@ -410,12 +411,12 @@ fn proc_source(pod: &Pod, target: Option<&Container>) -> ProcSource {
 }
 
 /// Marks a container as being started, until it is among the pod's containers.
-struct Launching<'a> {
+struct LaunchGuard<'a> {
     pod: &'a Pod,
     attempt: (String, u32),
 }
 
-impl<'a> Launching<'a> {
+impl<'a> LaunchGuard<'a> {
     /// Returns `None` if this attempt is being started already.
     fn begin(pod: &'a Pod, launch: &Launch) -> Option<Self> {
         let attempt = (launch.spec.name.clone(), launch.spec.attempt);
@@ -424,7 +425,7 @@ impl<'a> Launching<'a> {
     }
 }
 
-impl Drop for Launching<'_> {
+impl Drop for LaunchGuard<'_> {
     fn drop(&mut self) {
         self.pod.launching.borrow_mut().remove(&self.attempt);
     }

@@ -174,6 +174,11 @@ pub(super) fn retitle(title: &CStr) {
     }
 }
 
+/// Opens a namespace of a running process.
+pub(super) fn open_namespace(pid: Pid, kind: &str) -> io::Result<OwnedFd> {
+    std::fs::File::open(format!("/proc/{}/ns/{kind}", pid.as_raw_nonzero())).map(Into::into)
+}
+
 /// Moves this process (or its future children) into new namespaces.
 pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     // SAFETY: never called with FILES or FS, so no other code's idea of its descriptors changes.

@@ -90,7 +90,7 @@ fn start_inside(request: &PauseRequest<'_>, report: &OwnedFd) -> io::Result<Pid>
         }
     }
     drop(write);
-    super::init::reported_pid(&read)
+    pipe_end::reported_pid(&read)
 }
 
 /// Leaves the machine's namespaces, except that of users: they are the pod's, and the root is empty.

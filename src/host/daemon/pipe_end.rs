@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::OFlags;
 use rustix::pipe::PipeFlags;
+use rustix::process::Pid;
 use rustix::termios::Winsize;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
@@ -110,4 +111,13 @@ pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Opens /dev/null, for unused streams.
 pub(super) fn nothing() -> io::Result<OwnedFd> {
     std::fs::File::options().read(true).write(true).open("/dev/null").map(Into::into)
+}
+
+/// Reads the number of a process that another process created.
+pub(super) fn reported_pid(pipe: &OwnedFd) -> io::Result<Pid> {
+    let mut number = [0; 4];
+    let count = rustix::io::read(pipe, &mut number)?;
+    Pid::from_raw(i32::from_ne_bytes(number))
+        .filter(|_| count == 4)
+        .ok_or_else(|| io::Error::other("the process was not created"))
 }

@@ -4,17 +4,13 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 
-use rustix::process::Pid;
-use tokio::sync::oneshot;
-
 use super::cgroup::Group;
 use super::child::{self, Files, Plan, Stdio};
 use super::error::os_error;
-use super::inhabited::Helper;
+use super::inhabited::{Containment, Helper};
 use super::pod::Pod;
-use super::reaper::ProcessExit;
 use super::seccomp::Filter;
-use super::subreaper::Subreaper;
+use super::subreaper::SpawnedProcess;
 use super::user::User;
 use super::{Host, os};
 use crate::{Program, RuntimeError, Security};
@@ -50,24 +46,8 @@ pub(super) enum Parent<'a> {
     BelowSubreaper,
 }
 
-/// The process whose end is the end of all processes of a container or command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Containment {
-    /// Pid 1 of the PID namespace.
-    Init,
-    /// A subreaper for this process alone.
-    Subreaper,
-}
-
-/// A process that was just forked.
-pub(super) struct SpawnedProcess {
-    pub(super) pid: Pid,
-    pub(super) ended: oneshot::Receiver<ProcessExit>,
-    pub(super) keeper: Option<Rc<Subreaper>>,
-}
-
 /// The result of a fork.
-enum Forked {
+enum ForkOutcome {
     Process(SpawnedProcess),
     /// A helper that will create the process.
     Helper(Helper),
@@ -80,12 +60,12 @@ impl Host {
         spawn: SpawnRequest<'_>,
     ) -> Result<SpawnedProcess, RuntimeError> {
         match self.fork_for(spawn).map_err(os_error("fork"))? {
-            Forked::Process(process) => Ok(process),
-            Forked::Helper(helper) => self.create_by(helper).await,
+            ForkOutcome::Process(process) => Ok(process),
+            ForkOutcome::Helper(helper) => self.create_by(helper).await,
         }
     }
 
-    fn fork_for(self: &Rc<Self>, spawn: SpawnRequest<'_>) -> std::io::Result<Forked> {
+    fn fork_for(self: &Rc<Self>, spawn: SpawnRequest<'_>) -> std::io::Result<ForkOutcome> {
         let doors = spawn.group.map(Group::procs_files).unwrap_or_default();
         let namespaces = spawn.pod.namespaces.borrow();
         let plan = Plan {
@@ -112,15 +92,15 @@ impl Host {
             Parent::Own(namespace) => self.fork_into(Some(namespace))?,
             Parent::First(outer) => self.fork_first_inside(outer)?,
             Parent::Inhabited(namespace, containment) => {
-                return self.fork_helper(&plan, namespace, containment).map(Forked::Helper);
+                return self.fork_helper(&plan, namespace, containment).map(ForkOutcome::Helper);
             }
-            Parent::BelowSubreaper => return self.fork_under_subreaper(&plan).map(Forked::Process),
+            Parent::BelowSubreaper => return self.fork_under_subreaper(&plan).map(ForkOutcome::Process),
         };
         match forked {
             os::ForkResult::Child => child::run(&plan),
             os::ForkResult::Parent(pid) => {
                 let ended = self.reaper.expect(pid);
-                Ok(Forked::Process(SpawnedProcess { pid, ended, keeper: None }))
+                Ok(ForkOutcome::Process(SpawnedProcess { pid, ended, keeper: None }))
             }
         }
     }

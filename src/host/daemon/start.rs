@@ -26,7 +26,7 @@ use super::network::Network;
 use super::pod::Pod;
 use super::reaper::{self, Reaper};
 use super::rootfs::{MaskedDirectory, overlays_work, remove_directory};
-use super::{Host, child, signals, write_journal};
+use super::{Host, os, signals, write_journal};
 use crate::PodUid;
 use crate::descendants::{Descendants, id_prefix};
 use crate::journal::{self, Journal};
@@ -88,7 +88,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let name = if network.is_some() { "fabric" } else { "loopback" };
     isolation.facts.insert("podium.dev/network".to_owned(), name.to_owned());
     let own_pid_namespace = if isolation.namespaces && isolation.can_return {
-        Some(child::open_namespace(own, "pid").map_err(at("namespace"))?)
+        Some(os::open_namespace(own, "pid").map_err(at("namespace"))?)
     } else {
         None
     };

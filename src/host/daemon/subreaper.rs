@@ -21,7 +21,6 @@ use tokio::sync::{oneshot, watch};
 use super::child::{self, Plan};
 use super::pipe_end::PipeEnd;
 use super::reaper::ProcessExit;
-use super::spawn::SpawnedProcess;
 use super::{Host, os, signals};
 
 /// The interval between two rounds of killing, for processes that were created meanwhile.
@@ -66,6 +65,13 @@ impl Subreaper {
     pub(super) fn has_exited(&self) -> bool {
         *self.exited.borrow()
     }
+}
+
+/// A process that was just forked.
+pub(super) struct SpawnedProcess {
+    pub(super) pid: Pid,
+    pub(super) ended: oneshot::Receiver<ProcessExit>,
+    pub(super) keeper: Option<Rc<Subreaper>>,
 }
 
 /// The PID namespace of a subreaper.
@@ -115,7 +121,9 @@ impl Host {
             Rc::new(Subreaper { pid, _line: Rc::clone(&line), killing: Cell::new(false), exited: gone });
         let host = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            if end.await.is_ok_and(|end| end.signal.is_some()) {
+            // In a pod's namespace, pid 1 inherits them, and a container's control group kills its subreaper, too.
+            let is_own = namespace == PidNamespace::Own;
+            if end.await.is_ok_and(|end| end.signal.is_some()) && is_own {
                 // Something killed the subreaper: its processes are now the host's own orphans.
                 host.reap_strays().await;
             }

@@ -13,7 +13,7 @@ use super::ImageStore;
 use super::configuration::RunConfig;
 use super::digest::{ChainId, Digest};
 use super::provenance::Provenance;
-use super::work::{entries, step};
+use super::work::{UNFINISHED, entries, step};
 
 /// One image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,9 +192,6 @@ fn read_image(path: &Path) -> io::Result<StoredImage> {
     Digest::parse(&image.id).map_err(io::Error::other)?;
     Ok(image)
 }
-
-/// The extension of a file that is not completely written.
-pub(super) const UNFINISHED: &str = "new";
 
 /// Replaces a file of the store as a whole, durably. The caller is the only writer.
 pub(super) fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::ImageStore;
-use super::record::UNFINISHED;
 use base::step_observer::record_step;
 
 /// The file in a writer's directory that it holds a lock on.
@@ -19,6 +18,8 @@ const HOLDER: &str = "holder";
 /// The directory with an empty file for each layer that the writer needs: they are not removed, although no image has
 /// them yet.
 const RETAINED: &str = "retained";
+/// The extension of a file that is not completely written.
+pub(super) const UNFINISHED: &str = "new";
 /// The prefix of unfinished images of versions that stored each image as one directory.
 const OLD_UNPACKING: &str = "unpack-";
 

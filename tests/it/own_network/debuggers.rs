@@ -7,7 +7,7 @@ use super::{Cluster, needs, users, wait_for};
 use crate::fabric::User;
 use crate::instance::Instance;
 
-/// A script that looks for a file of the machine through every process, until it is told to end.
+/// A script that looks for a file of the machine through every process, until another process ends it.
 pub(crate) fn search(secret: &str) -> String {
     format!(
         "look() {{ for place in /proc/[0-9]*/root /proc/[0-9]*/cwd /proc/[0-9]*/fd/*; do \

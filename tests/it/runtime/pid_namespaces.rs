@@ -132,8 +132,8 @@ async fn containers_among_shared_processes_end_as_their_programs_do() {
     for (name, script, run_as_user, expect) in cases {
         let record = node.start(ContainerSpec { run_as_user, ..of(name, script) }).await;
         if name == "root" {
-            let go = node.runtime.exec_sync(&record.id, words(&["touch", "/dev/shm/go"]), MINUTE).await;
-            assert_eq!(go.unwrap().exit_code, 0);
+            // The command may end with the container, and its exit code is of no interest.
+            node.runtime.exec_sync(&record.id, words(&["touch", "/dev/shm/go"]), MINUTE).await.unwrap();
         }
         let exit = super::node::soon("exit", async {
             loop {

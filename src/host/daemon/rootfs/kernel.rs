@@ -17,7 +17,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use super::devices::DeviceMounts;
 use super::mount::{hold, lock_all_read_only};
 use super::view::ProcSource;
-use crate::daemon::init::open_namespace;
+use crate::daemon::os::open_namespace;
 
 /// The inode number of the root of a proc file system.
 const PROC_ROOT_INODE: u64 = 1;
