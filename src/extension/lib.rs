@@ -3,6 +3,7 @@
 //!
 //! Architecture Invariant: the API server knows nothing of these kinds. Their schemas, columns and rules are those of
 //! their definitions; if something cannot be expressed there, the extension API lacks it for other operators, too.
+//! `cluster::own_definitions` applies them and tests their messages and columns.
 
 #![expect(clippy::duplicated_attributes, reason = "each printer column has the same keywords")]
 

@@ -24,7 +24,7 @@ pub(super) fn all_types() -> Vec<&'static str> {
 
 /// Adds the rules of a spec.
 pub(super) fn of_spec(schema: &mut Schema) {
-    let mut rules = immutable();
+    let mut rules = immutable(schema);
     rules.extend(of_network());
     rules.extend(of_parameters());
     rules.extend(of_times());
@@ -35,8 +35,11 @@ pub(super) fn of_spec(schema: &mut Schema) {
 }
 
 /// The spec is immutable, except that defaults may be written out.
-fn immutable() -> Vec<Value> {
-    let fields = ["target", "from", "to", "latency", "loss", "rate", "disk", "skew", "image", "duration"];
+fn immutable(schema: &Schema) -> Vec<Value> {
+    const WITH_DEFAULTS: [&str; 2] = ["direction", "refuse"];
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let fields = properties.into_iter().flat_map(serde_json::Map::keys);
+    let fields = fields.filter(|field| !WITH_DEFAULTS.contains(&field.as_str()));
     let is_same = |field: &str| {
         format!(
             "has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
@@ -46,11 +49,10 @@ fn immutable() -> Vec<Value> {
     let refusal =
         |of: &str| format!("(has({of}.refuse) && has({of}.refuse.with) ? {of}.refuse.with : 'Reset')");
     let mut same: Vec<String> = vec![
-        "self.type == oldSelf.type".into(),
         format!("{} == {}", direction("self"), direction("oldSelf")),
         format!("{} == {}", refusal("self"), refusal("oldSelf")),
     ];
-    same.extend(fields.map(is_same));
+    same.extend(fields.map(|field| is_same(field)));
     let same: Vec<String> = same.iter().map(|same| format!("({same})")).collect();
     vec![json!({"rule": same.join(" && "), "message": "field is immutable", "reason": "FieldValueForbidden"})]
 }

@@ -102,9 +102,9 @@ mod tests {
     use super::*;
 
     /// Gives some bytes, then an error.
-    struct Failing<'a>(&'a [u8]);
+    struct FailingStream<'a>(&'a [u8]);
 
-    impl Read for Failing<'_> {
+    impl Read for FailingStream<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             match self.0.read(buffer)? {
                 0 => Err(io::ErrorKind::ConnectionReset.into()),
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn an_error_comes_after_the_bytes_before_it() {
         let content = vec![7; PART_BYTES + 9];
-        let (error, all) = read_ahead(Failing(&content), |reader| {
+        let (error, all) = read_ahead(FailingStream(&content), |reader| {
             let mut all = Vec::new();
             (reader.read_to_end(&mut all).unwrap_err(), all)
         })

@@ -245,12 +245,12 @@ mod tests {
         assert_eq!(met.missing, ["pod/default/none"]);
         assert!(met.description.ends_with("and no pod"), "{met:?}");
         // It begins when the pod exists; once it has started, it continues while the pod is replaced.
-        let waits = super::super::status::state(planned[0].0, &planned[0].1, false);
+        let waits = crate::faults::status::state(planned[0].0, &planned[0].1, false);
         assert!(!waits.is_active && waits.reason == "NoTarget", "{waits:?}");
         assert!(waits.message.starts_with("pod/default/none: not found"), "{waits:?}");
         let mut started = Fault::clone(planned[0].0);
         started.status = serde_json::from_value(json!({"startedAt": "2026-11-21T00:00:00Z"})).unwrap();
-        let continues = super::super::status::state(&started, &planned[0].1, false);
+        let continues = crate::faults::status::state(&started, &planned[0].1, false);
         assert!(continues.is_active && continues.selected.is_some_and(|(found, ..)| !found));
     }
 }
