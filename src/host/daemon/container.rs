@@ -225,6 +225,7 @@ impl Container {
             let _ = init.end.await;
         }
         let holder = self.holder.take();
+        let has_subreaper = matches!(holder, Some(ContainerInit::Keeper(_)));
         if let Some(ContainerInit::Keeper(keeper)) = holder {
             keeper.wait_exited().await;
         }
@@ -233,6 +234,10 @@ impl Container {
             let Some(keeper) = self.exec_subreapers.borrow_mut().pop() else { break };
             keeper.kill();
             keeper.wait_exited().await;
+        }
+        if has_subreaper && let Some(group) = self.group.get() {
+            // The control group kills a subreaper with the others, which then become children of the namespace's pid 1.
+            group.kill_all().await;
         }
         self.pid_namespace.take();
         self.streams.finish().await;

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use super::{Controller, Hierarchy, Limits, pass_on, remove_directories};
+use super::{Controller, Hierarchy, Limits, kill_tree, pass_on, remove_directories};
 use crate::Usage;
 use base::optional_file::read_optional;
 
 /// The period of cpu limits, in microseconds, as in Kubernetes.
 const CPU_PERIOD_MICROS: u64 = 100_000;
+/// The interval between two rounds of killing, for processes that need a moment to exit.
+const KILL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A container's control group.
 #[derive(Debug)]
@@ -117,6 +119,17 @@ impl Group {
         for part in self.parts().filter(|part| part.unified) {
             // Older kernels have no such file; the container's holder kills too.
             let _ = fs::write(part.directory.join("cgroup.kill"), "1");
+        }
+    }
+
+    /// Kills the group's processes until all have exited, if the kernel counts them.
+    pub(in crate::daemon) async fn kill_all(&self) {
+        let has_processes = |part: &&HierarchyGroup| {
+            part.unified && field(&part.directory.join("cgroup.events"), "populated") == Some(1)
+        };
+        while let Some(part) = self.parts().find(has_processes) {
+            kill_tree(&part.directory);
+            tokio::time::sleep(KILL_INTERVAL).await;
         }
     }
 
