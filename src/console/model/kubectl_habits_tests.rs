@@ -900,7 +900,7 @@ fn the_same_command_does_not_pile_up_views_con_3() {
     assert_eq!(stage.model.screens.len(), 2);
     stage.press(": \"topology\" enter esc");
     assert_eq!(stage.model.screens.len(), 1);
-    // What concerns the present view does not.
+    // A command about the present view does not.
     stage.press("p : \"can_get\" enter esc");
     assert!(stage.screen().contains("Pods"), "{}", stage.screen());
     // Keys do not pile up views either.
