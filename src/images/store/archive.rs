@@ -16,7 +16,7 @@ use super::compression::{self, Compression};
 use super::options::{Input, Limits, LoadError};
 
 /// Maximum size of one entry's headers, long names and attributes.
-const ENTRY_HEAD_BYTES: u64 = 4 << 20;
+pub(super) const ENTRY_HEAD_BYTES: u64 = 4 << 20;
 
 /// An archive with readable members.
 pub(super) struct Archive {

@@ -20,9 +20,10 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 use tar::{Entry, EntryType};
 
-use super::archive::LimitedReader;
+use super::archive::{ENTRY_HEAD_BYTES, LimitedReader};
 use super::layer_tree::{EntryError, LayerTree};
 use super::options::LoadError;
+use super::read_ahead::PART_BYTES;
 use super::tar_entry::{mode, mtime, owner, safe_path, times};
 use base::layers::OVERLAY_ATTRIBUTES;
 use base::subordinate_ids::keeps_owners;
@@ -31,10 +32,6 @@ use base::subordinate_ids::keeps_owners;
 const WHITEOUT: &str = ".wh.";
 /// Hides all entries of lower layers in the directory.
 const OPAQUE_ENTRY: &str = ".wh..wh..opq";
-/// Maximum size of one entry's headers, long names and attributes.
-const ENTRY_HEAD_BYTES: u64 = 4 << 20;
-/// The size of one write to a file.
-const PART_BYTES: usize = 128 << 10;
 /// The result of unpacking a layer.
 #[derive(Debug)]
 pub(super) struct UnpackedLayer {

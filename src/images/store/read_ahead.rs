@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 /// The size of a part.
-const PART_BYTES: usize = 128 << 10;
+pub(super) const PART_BYTES: usize = 128 << 10;
 /// The number of parts that are read ahead.
 const PARTS: usize = 4;
 
@@ -36,7 +36,7 @@ fn send_parts(mut stream: impl Read, parts: &SyncSender<io::Result<Part>>, free:
     loop {
         let mut part = free.try_recv().unwrap_or_else(|_| vec![0; PART_BYTES]);
         let (length, end) = fill(&mut stream, &mut part);
-        // What was read before an error comes first.
+        // The bytes that were read before an error come first.
         if length > 0 && parts.send(Ok((part, length))).is_err() {
             return;
         }
