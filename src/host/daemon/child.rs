@@ -23,6 +23,7 @@ use super::program::{self, ResolvedProgram, os_text};
 use super::rootfs::{self, View, user_of_machine};
 use super::seccomp::Filter;
 use super::signals;
+use super::subreaper::Gate;
 use super::user::User;
 use super::user_namespace::PodUsers;
 use crate::Program;
@@ -112,15 +113,19 @@ pub(super) fn run(plan: &Plan<'_>) -> ! {
 }
 
 /// Takes the last steps in the new process of a helper, and becomes the program.
-pub(super) fn run_prepared(plan: &Plan<'_>, program: &PreparedProgram) -> ! {
+pub(super) fn run_prepared(plan: &Plan<'_>, program: &PreparedProgram, gate: Option<Gate>) -> ! {
     if program.becomes_user
         && let Some(user) = &plan.user
         && let Err(error) = become_user(plan, user)
     {
         fail(plan, &format!("user: {}", os_text(&error)));
     }
-    // The process dies with its parent. If that has died already, pid 1 of the namespace has, too, and all others with it.
+    // The process dies with its parent. If that was the host and has died already, so has pid 1 of the namespace, and all
+    // others with it.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    if let Some(gate) = gate {
+        gate.pass();
+    }
     let of_session = rustix::process::setsid().map(drop).and_then(|()| match &plan.stdio {
         Stdio::Terminal(_) => rustix::process::ioctl_tiocsctty(rustix::stdio::stdin()),
         Stdio::Pipes { .. } => Ok(()),

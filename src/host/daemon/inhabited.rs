@@ -6,9 +6,8 @@
 //! shall have: its view of files, its user, its capabilities, its descriptors. Only then it creates the process, which
 //! executes its program at once.
 //!
-//! The helper may take long, for instance to find a working directory on a network file system, and the host must not
-//! wait for it. So the helper reports that it is ready, and creates the process when the host says so: the host must
-//! expect a process's end before it can see it.
+//! The helper may take long, for instance to find a working directory on a network file system or because its container
+//! has used up its processor time, and the one thread of the host must not wait for it.
 
 use std::ffi::CString;
 use std::io;
@@ -21,14 +20,15 @@ use tokio::sync::watch;
 
 use super::child::{self, Plan, PreparedProgram, Preparer};
 use super::error::os_error;
-use super::pipe_end::{self, PipeEnd, reported_pid};
+use super::pipe_end::{self, PipeEnd};
 use super::program::os_text;
-use super::subreaper::{PidNamespace, SpawnedProcess};
+use super::reaper::UnreportedChild;
+use super::subreaper::{Gate, NewSubreaper, PidNamespace, SpawnedProcess};
 use super::{Host, capabilities, os};
-use crate::{RuntimeError, process_tree};
+use crate::RuntimeError;
 
-/// The helper's report that it is ready; a text is the reason why it cannot be.
-const READY: [u8; 1] = [0];
+/// The first byte of a report of the new process's number; any other report is the reason of a failure.
+const CREATED: u8 = 0;
 /// The longest reason, which the kernel writes into a pipe as a whole.
 const REASON_BYTES: usize = 4096;
 
@@ -41,19 +41,25 @@ pub(super) enum Containment {
     Subreaper,
 }
 
-/// The host's side of a helper. The helper ends without it.
+/// The host's side of a helper.
 pub(super) struct Helper {
     answers: PipeEnd,
-    orders: OwnedFd,
-    /// The line from the subreaper.
-    line: Option<OwnedFd>,
+    child: UnreportedChild,
+    subreaper: Option<SubreaperPipes>,
 }
 
 /// The helper's ends of its pipes.
 struct HelperPipes {
     answers: OwnedFd,
+    subreaper: Option<SubreaperPipes>,
+}
+
+/// One side's ends of the pipes between the host and a subreaper.
+struct SubreaperPipes {
+    /// The subreaper's reports.
+    line: OwnedFd,
+    /// The host's order to go on.
     orders: OwnedFd,
-    line: Option<OwnedFd>,
 }
 
 impl Host {
@@ -65,56 +71,49 @@ impl Host {
         containment: Containment,
     ) -> io::Result<Helper> {
         let programs = self.programs.as_ref().ok_or(io::ErrorKind::Unsupported)?;
-        let ((answers, answer), (order, orders)) = (pipe_end::pipe()?, pipe_end::pipe()?);
-        let (line, its_line) = match containment {
+        let (answers, its_answers) = pipe_end::pipe()?;
+        let (subreaper, its_subreaper) = match containment {
             Containment::Init => (None, None),
             Containment::Subreaper => {
-                let (ours, its) = pipe_end::pipe()?;
-                (Some(ours), Some(its))
+                let ((line, its_line), (its_orders, orders)) = (pipe_end::pipe()?, pipe_end::pipe()?);
+                let its = SubreaperPipes { line: its_line, orders: its_orders };
+                (Some(SubreaperPipes { line, orders }), Some(its))
             }
         };
+        let child = self.reaper.announce();
         match os::fork()? {
             os::ForkResult::Child => {
-                drop((answers, orders, line));
-                let pipes = HelperPipes { answers: answer, orders: order, line: its_line };
+                drop((answers, subreaper));
+                let pipes = HelperPipes { answers: its_answers, subreaper: its_subreaper };
                 run_helper(plan, namespace, &programs.subreaper, pipes)
             }
             // Its exit is of no interest, but it is no stray process (`Subreaper`).
             os::ForkResult::Parent(pid) => drop(self.reaper.expect(pid)),
         }
-        Ok(Helper { answers: PipeEnd::new(answers)?, orders, line })
+        Ok(Helper { answers: PipeEnd::new(answers)?, child, subreaper })
     }
 
-    /// Lets a helper create the process.
-    pub(super) async fn create_by(self: &Rc<Self>, helper: Helper) -> Result<SpawnedProcess, RuntimeError> {
-        let Helper { answers, orders, line } = helper;
-        let gone = || RuntimeError::Os("fork: the helper process ended".to_owned());
+    /// Waits until a helper has created the process.
+    pub(super) async fn created_by(self: &Rc<Self>, helper: Helper) -> Result<SpawnedProcess, RuntimeError> {
+        let Helper { answers, child, subreaper } = helper;
+        let failed = |reason: &str| RuntimeError::Os(format!("fork: the helper process {reason}"));
         let (_open, mut over) = watch::channel(false);
-        match answers.next(&mut over, <[u8]>::to_vec).await {
-            None => return Err(gone()),
-            Some(ready) if ready == READY => {}
-            Some(reason) => {
-                return Err(RuntimeError::StartFailed(String::from_utf8_lossy(&reason).into_owned()));
-            }
-        }
-        // Nothing is awaited from here on until the reaper expects the process.
-        rustix::io::write(&orders, &READY).map_err(|_| gone())?;
-        let pid =
-            answers.into_blocking().and_then(|answers| reported_pid(&answers)).map_err(os_error("fork"))?;
+        let report = answers.next(&mut over, <[u8]>::to_vec).await.ok_or_else(|| failed("ended"))?;
+        let Some((&CREATED, number)) = report.split_first() else {
+            return Err(RuntimeError::StartFailed(String::from_utf8_lossy(&report).into_owned()));
+        };
+        let pid = number.try_into().ok().and_then(|number| Pid::from_raw(i32::from_ne_bytes(number)));
+        let pid = pid.ok_or_else(|| failed("reported no process"))?;
         // A program of a container that controlled the new process could report another number.
-        if self.reaper.expects(pid) || process_tree::parent(pid) != Some(rustix::process::getpid()) {
-            return Err(RuntimeError::Os("fork: the helper process reported another process".to_owned()));
-        }
-        let ended = self.reaper.expect(pid);
-        match line {
-            None => Ok(SpawnedProcess { pid, ended, keeper: None }),
-            Some(line) => {
-                let process = self.follow_subreaper(pid, ended, line, PidNamespace::OfPod);
-                // A subreaper that is gone needs no order.
-                let _ = rustix::io::write(&orders, &READY);
-                process.map_err(os_error("fork"))
-            }
-        }
+        let end = child.expect(pid).ok_or_else(|| failed("reported another process"))?;
+        let Some(SubreaperPipes { line, orders }) = subreaper else {
+            return Ok(SpawnedProcess { pid, ended: end, keeper: None });
+        };
+        let subreaper = NewSubreaper { pid, end, line, namespace: PidNamespace::OfPod };
+        let process = self.follow_subreaper(subreaper).await;
+        // A subreaper that is gone needs no order.
+        let _ = rustix::io::write(&orders, &[0]);
+        process.map_err(os_error("fork"))
     }
 }
 
@@ -127,26 +126,19 @@ fn run_helper(plan: &Plan<'_>, namespace: &OwnedFd, subreaper: &OwnedFd, pipes: 
             os::exit_now(128)
         }
     };
-    let ordered = rustix::io::write(&pipes.answers, &READY).is_ok()
-        && matches!(rustix::io::read(&pipes.orders, &mut [0]), Ok(1));
-    if !ordered {
-        os::exit_now(1);
-    }
     match os::fork_sibling() {
         Ok(os::ForkResult::Child) => {
-            let HelperPipes { answers, orders, line } = pipes;
+            let HelperPipes { answers, subreaper: pipes } = pipes;
             drop(answers);
-            match line {
-                None => {
-                    drop(orders);
-                    child::run_prepared(plan, &program)
-                }
-                Some(line) => become_subreaper(plan, &program, subreaper, line, orders),
+            match pipes {
+                None => child::run_prepared(plan, &program, None),
+                Some(pipes) => become_subreaper(plan, &program, subreaper, pipes),
             }
         }
         Ok(os::ForkResult::Parent(pid)) => {
-            let sent = rustix::io::write(&pipes.answers, &pid.as_raw_nonzero().get().to_ne_bytes());
-            os::exit_now(i32::from(sent.is_err()))
+            let mut report = [CREATED; 5];
+            report[1..].copy_from_slice(&pid.as_raw_nonzero().get().to_ne_bytes());
+            os::exit_now(i32::from(rustix::io::write(&pipes.answers, &report).is_err()))
         }
         Err(_) => os::exit_now(1),
     }
@@ -163,10 +155,11 @@ fn prepare(
     // Only children enter the namespace.
     rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::ProcessID))
         .map_err(|error| at("PID namespace")(error.into()))?;
-    let preparer = if pipes.line.is_some() { Preparer::HelperOfSubreaper } else { Preparer::Helper };
+    let preparer = if pipes.subreaper.is_some() { Preparer::HelperOfSubreaper } else { Preparer::Helper };
     let program = child::prepare(plan, preparer)?;
-    let keep = [&plan.report, plan.own_program, subreaper, &pipes.answers, &pipes.orders];
-    let keep = keep.into_iter().chain(&pipes.line).map(AsRawFd::as_raw_fd);
+    let keep = [&plan.report, plan.own_program, subreaper, &pipes.answers].into_iter();
+    let keep = keep.chain(pipes.subreaper.iter().flat_map(|pipes| [&pipes.line, &pipes.orders]));
+    let keep = keep.map(AsRawFd::as_raw_fd);
     os::close_all_but(&mut keep.chain([0, 1, 2]).collect::<Vec<_>>());
     let of_container = capabilities::of(plan.security).map_err(at("capabilities"))?;
     // A program that may gain rights is filtered by a process that has some.
@@ -188,17 +181,18 @@ fn become_subreaper(
     plan: &Plan<'_>,
     program: &PreparedProgram,
     subreaper: &OwnedFd,
-    line: OwnedFd,
-    orders: OwnedFd,
+    pipes: SubreaperPipes,
 ) -> ! {
+    let SubreaperPipes { line, orders } = pipes;
     let _ = rustix::process::setsid();
     if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_err() {
         os::exit_now(1);
     }
+    let Ok(gate) = Gate::new() else { os::exit_now(1) };
     let main = match os::fork() {
         Ok(os::ForkResult::Child) => {
             drop((line, orders));
-            child::run_prepared(plan, program)
+            child::run_prepared(plan, program, Some(gate))
         }
         Ok(os::ForkResult::Parent(pid)) => pid,
         Err(_) => os::exit_now(1),
@@ -208,9 +202,10 @@ fn become_subreaper(
     // The host looks for the child now, which may have ended already: only then it may be reaped.
     let ready = rustix::stdio::dup2_stdin(&line).is_ok()
         && rustix::io::write(&line, &main.as_raw_nonzero().get().to_ne_bytes()).is_ok()
-        && rustix::io::read(&orders, &mut [0]).is_ok()
+        && matches!(rustix::io::read(&orders, &mut [0]), Ok(1))
         && capabilities::drop_all().is_ok();
     if ready {
+        gate.open();
         os::close_on_exec_from(1);
         os::exec_descriptor(subreaper.as_fd(), &arguments);
     }

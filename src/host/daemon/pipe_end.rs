@@ -31,14 +31,6 @@ impl PipeEnd {
         super::os::watch(descriptor).map(Self)
     }
 
-    /// Returns the descriptor, for calls that block this thread.
-    pub(super) fn into_blocking(self) -> io::Result<OwnedFd> {
-        let descriptor = self.0.into_inner();
-        let flags = rustix::fs::fcntl_getfl(&descriptor)?;
-        rustix::fs::fcntl_setfl(&descriptor, flags - OFlags::NONBLOCK)?;
-        Ok(descriptor)
-    }
-
     /// Writes everything, waiting for the reader as often as necessary.
     pub(super) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {

@@ -10,6 +10,8 @@ use rustix::process::{Pid, WaitOptions};
 use tokio::signal::unix::{Signal, SignalKind};
 use tokio::sync::oneshot;
 
+use crate::process_tree;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ProcessExit {
     /// The exit code; 128 + signal when a signal ended it.
@@ -33,6 +35,46 @@ impl ProcessExit {
 #[derive(Clone, Default)]
 pub(super) struct Reaper {
     waiting: Rc<RefCell<HashMap<Pid, oneshot::Sender<ProcessExit>>>>,
+    unreported: Rc<RefCell<Unreported>>,
+}
+
+/// The children that helper processes create for this process.
+#[derive(Default)]
+struct Unreported {
+    /// The number of children that are still to be reported.
+    count: usize,
+    /// The exits of children that nobody expected meanwhile.
+    exits: HashMap<Pid, ProcessExit>,
+}
+
+/// A child that a helper process is to create and report. Its exit is kept until then.
+pub(super) struct UnreportedChild(Reaper);
+
+impl UnreportedChild {
+    /// Returns a receiver of the exit of the reported child; `None` if it is no child, or another one.
+    pub(super) fn expect(self, pid: Pid) -> Option<oneshot::Receiver<ProcessExit>> {
+        if self.0.expects(pid) {
+            return None;
+        }
+        let exit = self.0.unreported.borrow_mut().exits.remove(&pid);
+        // The number of a child that has ended may be a new child's.
+        if process_tree::parent(pid) == Some(rustix::process::getpid()) {
+            return Some(self.0.expect(pid));
+        }
+        let (sender, receiver) = oneshot::channel();
+        sender.send(exit?).ok()?;
+        Some(receiver)
+    }
+}
+
+impl Drop for UnreportedChild {
+    fn drop(&mut self) {
+        let mut unreported = self.0.unreported.borrow_mut();
+        unreported.count -= 1;
+        if unreported.count == 0 {
+            unreported.exits.clear();
+        }
+    }
 }
 
 impl Reaper {
@@ -42,6 +84,17 @@ impl Reaper {
         let (sender, receiver) = oneshot::channel();
         self.waiting.borrow_mut().insert(pid, sender);
         receiver
+    }
+
+    /// Announces a child that a helper process will create. Must be called before the helper can do so.
+    pub(super) fn announce(&self) -> UnreportedChild {
+        self.unreported.borrow_mut().count += 1;
+        UnreportedChild(self.clone())
+    }
+
+    /// Returns true if helper processes may have created children that they have not reported yet.
+    pub(super) fn has_unreported(&self) -> bool {
+        self.unreported.borrow().count > 0
     }
 
     /// Returns true if a task waits for this child's exit: it was started here.
@@ -61,9 +114,12 @@ impl Reaper {
 
     fn reap(&self) {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            let exit = ProcessExit::of(status.as_raw());
             if let Some(waiting) = self.waiting.borrow_mut().remove(&pid) {
                 // A missing receiver is fine: the process is reaped all the same.
-                let _ = waiting.send(ProcessExit::of(status.as_raw()));
+                let _ = waiting.send(exit);
+            } else if self.has_unreported() {
+                self.unreported.borrow_mut().exits.insert(pid, exit);
             }
         }
     }

@@ -10,7 +10,7 @@ use super::error::os_error;
 use super::inhabited::{Containment, Helper};
 use super::pod::Pod;
 use super::seccomp::Filter;
-use super::subreaper::SpawnedProcess;
+use super::subreaper::{NewSubreaper, SpawnedProcess};
 use super::user::User;
 use super::{Host, os};
 use crate::{Program, RuntimeError, Security};
@@ -49,6 +49,7 @@ pub(super) enum Parent<'a> {
 /// The result of a fork.
 enum ForkOutcome {
     Process(SpawnedProcess),
+    Subreaper(NewSubreaper),
     /// A helper that will create the process.
     Helper(Helper),
 }
@@ -61,7 +62,10 @@ impl Host {
     ) -> Result<SpawnedProcess, RuntimeError> {
         match self.fork_for(spawn).map_err(os_error("fork"))? {
             ForkOutcome::Process(process) => Ok(process),
-            ForkOutcome::Helper(helper) => self.create_by(helper).await,
+            ForkOutcome::Subreaper(subreaper) => {
+                self.follow_subreaper(subreaper).await.map_err(os_error("fork"))
+            }
+            ForkOutcome::Helper(helper) => self.created_by(helper).await,
         }
     }
 
@@ -94,7 +98,7 @@ impl Host {
             Parent::Inhabited(namespace, containment) => {
                 return self.fork_helper(&plan, namespace, containment).map(ForkOutcome::Helper);
             }
-            Parent::BelowSubreaper => return self.fork_under_subreaper(&plan).map(ForkOutcome::Process),
+            Parent::BelowSubreaper => return self.fork_subreaper(&plan).map(ForkOutcome::Subreaper),
         };
         match forked {
             os::ForkResult::Child => child::run(&plan),

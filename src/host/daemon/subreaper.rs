@@ -25,6 +25,8 @@ use super::{Host, os, signals};
 
 /// The interval between two rounds of killing, for processes that were created meanwhile.
 const KILL_INTERVAL: Duration = Duration::from_millis(2);
+/// The interval between two attempts to continue a subreaper that a program of a container may have stopped.
+const CONTINUE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The host's side of a subreaper.
 pub(super) struct Subreaper {
@@ -74,6 +76,14 @@ pub(super) struct SpawnedProcess {
     pub(super) keeper: Option<Rc<Subreaper>>,
 }
 
+/// A subreaper that was just created.
+pub(super) struct NewSubreaper {
+    pub(super) pid: Pid,
+    pub(super) end: oneshot::Receiver<ProcessExit>,
+    pub(super) line: OwnedFd,
+    pub(super) namespace: PidNamespace,
+}
+
 /// The PID namespace of a subreaper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PidNamespace {
@@ -84,37 +94,23 @@ pub(super) enum PidNamespace {
 }
 
 impl Host {
-    /// Forks a subreaper in the host's own PID namespace, and below it the process of the plan.
-    pub(super) fn fork_under_subreaper(self: &Rc<Self>, plan: &Plan<'_>) -> io::Result<SpawnedProcess> {
+    /// Forks a subreaper in the host's own PID namespace, which forks the process of the plan.
+    pub(super) fn fork_subreaper(&self, plan: &Plan<'_>) -> io::Result<NewSubreaper> {
         let (ours, its) = super::pipe_end::pipe()?;
         let pid = match os::fork()? {
             os::ForkResult::Child => run_subreaper(&its, plan),
             os::ForkResult::Parent(pid) => pid,
         };
         let end = self.reaper.expect(pid);
-        drop(its);
-        self.follow_subreaper(pid, end, ours, PidNamespace::Own)
+        Ok(NewSubreaper { pid, end, line: ours, namespace: PidNamespace::Own })
     }
 
-    /// Returns the process below a subreaper that was just created, and follows both.
-    pub(super) fn follow_subreaper(
+    /// Returns the process below a subreaper, and follows both.
+    pub(super) async fn follow_subreaper(
         self: &Rc<Self>,
-        pid: Pid,
-        end: oneshot::Receiver<ProcessExit>,
-        line: OwnedFd,
-        namespace: PidNamespace,
+        subreaper: NewSubreaper,
     ) -> io::Result<SpawnedProcess> {
-        let mut number = [0; 4];
-        // The subreaper reports the number of its child at once; if it died first, the line is closed.
-        let count = rustix::io::read(&line, &mut number)?;
-        let reported = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
-        let main = match namespace {
-            // The reported number belongs to the subreaper's namespace.
-            PidNamespace::OfPod => {
-                reported.and(process_tree::children(pid.as_raw_nonzero().get()).first().copied())
-            }
-            PidNamespace::Own => reported.map(|pid| pid.as_raw_nonzero().get()),
-        };
+        let NewSubreaper { pid, end, line, namespace } = subreaper;
         let line = Rc::new(PipeEnd::new(line)?);
         let (sender, gone) = watch::channel(false);
         let keeper =
@@ -129,14 +125,29 @@ impl Host {
             }
             sender.send_replace(true);
         });
+        let mut reports = Reports { line, received: Vec::new() };
+        // The subreaper reports the number of its child at once, unless it has died or was stopped.
+        let reported = loop {
+            match tokio::time::timeout(CONTINUE_INTERVAL, reports.next()).await {
+                Ok(number) => break number,
+                Err(_) => os::signal(pid, libc::SIGCONT),
+            }
+        };
+        let main = match namespace {
+            // The reported number belongs to the subreaper's namespace.
+            PidNamespace::OfPod => {
+                reported.and(process_tree::children(pid.as_raw_nonzero().get()).first().copied())
+            }
+            PidNamespace::Own => reported,
+        };
         let Some(main) = main.and_then(Pid::from_raw) else {
             keeper.kill();
-            return Err(io::Error::other("the keeper started no process"));
+            return Err(io::Error::other("the subreaper started no process"));
         };
         let (sender, ended) = oneshot::channel();
         tokio::task::spawn_local(async move {
             // A missing receiver is fine: the host ends.
-            let _ = sender.send(read_end(&line).await);
+            let _ = sender.send(reports.main_end().await);
         });
         Ok(SpawnedProcess { pid: main, ended, keeper: Some(keeper) })
     }
@@ -150,26 +161,71 @@ impl Host {
             if strays.is_empty() {
                 return;
             }
-            for pid in strays {
-                os::signal(pid, libc::SIGKILL);
+            // One of them may be the process that a helper is about to report.
+            if !self.reaper.has_unreported() {
+                for pid in strays {
+                    os::signal(pid, libc::SIGKILL);
+                }
             }
             tokio::time::sleep(KILL_INTERVAL).await;
         }
     }
 }
 
-/// Returns the main process's exit, as its subreaper reports it; a subreaper that cannot report was killed, and the
-/// process with it.
-async fn read_end(line: &PipeEnd) -> ProcessExit {
-    let mut report = Vec::new();
-    let (_open, mut over) = watch::channel(false);
-    while let Some(bytes) = line.next(&mut over, <[u8]>::to_vec).await {
-        report.extend(bytes);
-        if let Some((status, _)) = report.split_first_chunk() {
-            return ProcessExit::of(i32::from_ne_bytes(*status));
+/// The reports of a subreaper: the number of the process below it, and its exit status.
+struct Reports {
+    line: Rc<PipeEnd>,
+    /// The bytes that were read and not returned.
+    received: Vec<u8>,
+}
+
+impl Reports {
+    /// Returns the next report; `None` if the subreaper has ended.
+    async fn next(&mut self) -> Option<i32> {
+        let (_open, mut over) = watch::channel(false);
+        loop {
+            if let Some((number, _)) = self.received.split_first_chunk() {
+                let number = i32::from_ne_bytes(*number);
+                self.received.drain(..size_of::<i32>());
+                return Some(number);
+            }
+            self.received.extend(self.line.next(&mut over, <[u8]>::to_vec).await?);
         }
     }
-    ProcessExit { code: 128 + libc::SIGKILL, signal: Some(libc::SIGKILL) }
+
+    /// Returns the main process's exit. A subreaper that cannot report it was killed, and the process with it.
+    async fn main_end(mut self) -> ProcessExit {
+        let killed = ProcessExit { code: 128 + libc::SIGKILL, signal: Some(libc::SIGKILL) };
+        self.next().await.map_or(killed, ProcessExit::of)
+    }
+}
+
+/// Delays the process below a subreaper until the host knows both: its program may stop or kill the subreaper.
+pub(super) struct Gate {
+    wait: OwnedFd,
+    open: OwnedFd,
+}
+
+impl Gate {
+    pub(super) fn new() -> io::Result<Self> {
+        let (wait, open) = super::pipe_end::pipe()?;
+        Ok(Self { wait, open })
+    }
+
+    /// Waits in the process below the subreaper, and ends it if the subreaper has ended.
+    pub(super) fn pass(self) {
+        let Self { wait, open } = self;
+        drop(open);
+        if !matches!(rustix::io::read(&wait, &mut [0]), Ok(1)) {
+            os::exit_now(128 + libc::SIGKILL);
+        }
+    }
+
+    /// Lets the process below this one pass.
+    pub(super) fn open(self) {
+        // A process that was killed needs nothing.
+        let _ = rustix::io::write(&self.open, &[0]);
+    }
 }
 
 /// Becomes a subreaper, with the plan's process below it.
@@ -178,11 +234,17 @@ fn run_subreaper(line: &OwnedFd, plan: &Plan<'_>) -> ! {
     if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_err() {
         os::exit_now(1);
     }
+    let Ok(gate) = Gate::new() else { os::exit_now(1) };
     let main = match os::fork() {
-        Ok(os::ForkResult::Child) => child::run(plan),
+        Ok(os::ForkResult::Child) => {
+            gate.pass();
+            child::run(plan)
+        }
         Ok(os::ForkResult::Parent(pid)) => pid,
         Err(_) => os::exit_now(1),
     };
+    let mut host_exited = rustix::io::write(line, &main.as_raw_nonzero().get().to_ne_bytes()).is_err();
+    gate.open();
     os::retitle(c"pause");
     let _ = rustix::process::chdir("/");
     if rustix::stdio::dup2_stdin(line).is_err() {
@@ -195,7 +257,6 @@ fn run_subreaper(line: &OwnedFd, plan: &Plan<'_>) -> ! {
     }
     let Ok(signals) = signals::of_children() else { os::exit_now(1) };
     let line = rustix::stdio::stdin();
-    let mut host_exited = rustix::io::write(line, &main.as_raw_nonzero().get().to_ne_bytes()).is_err();
     let mut main_ended = false;
     loop {
         reap(main, &mut main_ended, line);

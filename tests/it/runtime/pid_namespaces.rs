@@ -162,3 +162,31 @@ async fn containers_among_shared_processes_end_as_their_programs_do() {
     node.runtime.stop_sandbox(&"pod-2".to_owned()).await.unwrap();
     node.shutdown().await;
 }
+
+/// POD-16: programs that stop all new processes of their PID namespace do not stop the node.
+#[tokio::test]
+async fn stopped_processes_of_a_pod_do_not_stop_its_node() {
+    let node = Node::new(true).await;
+    if lacks(Need::Namespaces, node.namespaces) {
+        return node.shutdown().await;
+    }
+    let shared = SandboxSpec { share_process_namespace: true, ..sandbox("pod-2") };
+    node.runtime.run_sandbox(shared).await.unwrap();
+    let of = |name: &str, script: &str| ContainerSpec { pod_uid: "pod-2".to_owned(), ..shell(name, script) };
+    node.start(of("stopper", "while :; do kill -STOP -1; done")).await;
+    let other = node.sh("sleep 1000").await;
+    let starts = async {
+        for name in ["a", "b", "c"] {
+            // Only the end of the pod ends an attempt whose processes are stopped.
+            let _ = node.runtime.start_container(of(name, "exit 0")).await;
+        }
+    };
+    let of_other_pod = async {
+        for _ in 0..10 {
+            node.runtime.exec_sync(&other.id, words(&["true"]), MINUTE).await.unwrap();
+        }
+        node.runtime.stop_sandbox(&"pod-2".to_owned()).await.unwrap();
+    };
+    super::node::soon("both pods", async { tokio::join!(starts, of_other_pod) }).await;
+    node.shutdown().await;
+}
