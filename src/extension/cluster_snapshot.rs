@@ -7,7 +7,7 @@ use object::custom_kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::rules;
+use crate::{rules, schemas};
 
 /// The condition that reports whether a snapshot can be restored.
 pub const READY: &str = "Ready";
@@ -75,6 +75,7 @@ custom_kind!(ClusterSnapshot, "podium.dev", "v1alpha1", "clustersnapshots", "Clu
 pub struct ClusterSnapshotStatus {
     /// takenAt is the time of the saved state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub taken_at: Option<Time>,
     /// revision is the revision of the saved state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,7 +91,7 @@ pub struct ClusterSnapshotStatus {
     pub claims: Option<i64>,
     /// conditions has the condition Ready: the snapshot can be restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = rules::pending(READY)))]
+    #[schemars(with = "Option<Vec<schemas::Condition>>", extend("default" = rules::pending(READY)))]
     pub conditions: Option<Vec<Condition>>,
 }
 
@@ -177,16 +178,18 @@ pub struct ClusterRestoreStatus {
     pub phase: RestorePhase,
     /// startedAt is the time at which the restore began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub started_at: Option<Time>,
     /// completedAt is the time at which the restore completed or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub completed_at: Option<Time>,
     /// before is the name of the snapshot taken before the restore.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     /// conditions has the condition Complete: the cluster is in the snapshot's state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = rules::pending(COMPLETE)))]
+    #[schemars(with = "Option<Vec<schemas::Condition>>", extend("default" = rules::pending(COMPLETE)))]
     pub conditions: Option<Vec<Condition>>,
 }
 

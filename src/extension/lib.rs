@@ -13,6 +13,7 @@ pub mod fault;
 pub mod node_fence;
 mod rules;
 pub mod scenario;
+mod schemas;
 
 use std::sync::LazyLock;
 

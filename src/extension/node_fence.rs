@@ -9,7 +9,7 @@ use object::custom_kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::rules;
+use crate::{rules, schemas};
 
 /// The condition that reports whether all processes of the node are dead.
 pub const FENCED: &str = "Fenced";
@@ -87,13 +87,15 @@ pub struct NodeFenceStatus {
     pub phase: FencePhase,
     /// startedAt is the time at which the fence began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub started_at: Option<Time>,
     /// fencedAt is the time since which the node's processes are known to be dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub fenced_at: Option<Time>,
     /// conditions has the condition Fenced: every process of the node is dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("default" = rules::pending(FENCED)))]
+    #[schemars(with = "Option<Vec<schemas::Condition>>", extend("default" = rules::pending(FENCED)))]
     pub conditions: Option<Vec<Condition>>,
 }
 

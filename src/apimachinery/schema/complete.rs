@@ -1,7 +1,8 @@
 //! The complete schemas of the API's types, with descriptions, for OpenAPI.
 //!
 //! The file `schemas.txt.gz` has a line for each type: the name of its schema, a space and the schema as JSON. The code
-//! of `k8s-openapi` that builds these schemas is six megabytes and is only in the tests, which generate the file. Each
+//! of `k8s-openapi` that builds these schemas is six megabytes and is built only with the feature `schemas`, for the test
+//! that generates the file. Each
 //! call decompresses the file and parses only the schemas that it returns.
 
 use std::collections::HashMap;
@@ -53,4 +54,36 @@ pub(super) fn text() -> String {
     let mut text = String::new();
     GzDecoder::new(FILE).read_to_string(&mut text).expect("a test generates the file");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::roots::root_of;
+    use super::*;
+
+    #[test]
+    fn schemas_come_with_everything_they_refer_to_api_2() {
+        let root = root_of("batch", "v1", "CronJob").expect("a kind");
+        let found = schemas([root]);
+        assert!(
+            found.contains_key("io.k8s.api.core.v1.PodSpec")
+                && !found.contains_key("io.k8s.api.core.v1.Node")
+        );
+        for schema in found.values() {
+            each_reference(schema, &mut |name| assert!(found.contains_key(name), "{name}"));
+        }
+    }
+
+    fn each_reference(schema: &Value, visit: &mut impl FnMut(&str)) {
+        match schema {
+            Value::Object(entries) => {
+                if let Some(Value::String(reference)) = entries.get("$ref") {
+                    visit(reference.rsplit('/').next().unwrap_or_default());
+                }
+                entries.values().for_each(|value| each_reference(value, visit));
+            }
+            Value::Array(items) => items.iter().for_each(|item| each_reference(item, visit)),
+            _ => {}
+        }
+    }
 }

@@ -8,7 +8,7 @@ mod check;
 pub mod complete;
 mod duplicates;
 mod empty_values;
-#[cfg(test)]
+#[cfg(all(test, feature = "schemas"))]
 mod generate;
 mod graph;
 mod merge_keys;

@@ -74,7 +74,7 @@ macro_rules! each_other {
         ]
     };
 }
-#[cfg(test)]
+#[cfg(all(test, feature = "schemas"))]
 pub(super) use each_other;
 
 const OTHERS: &[Root] = each_other!(roots);

@@ -1,15 +1,19 @@
-//! Generates the table of types from the schemas of `k8s-openapi`, to compare `types.txt` with it.
+//! Generates the table of types from the complete schemas, to compare `types.txt` with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::generate;
+use super::complete;
 use super::graph::{Scalar, bare};
 
 /// Returns the table: all object types by name, with their fields by name.
 fn table() -> String {
-    let definitions = generate::definitions();
+    let text = complete::text();
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    let definitions: Map<String, Value> = lines
+        .map(|(name, schema)| (name.to_owned(), serde_json::from_str(schema).expect("the file has schemas")))
+        .collect();
     let types: BTreeMap<&str, BTreeSet<String>> = definitions
         .iter()
         .filter_map(|(name, schema)| {

@@ -19,6 +19,8 @@ use object::time::read_go_duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::schemas;
+
 pub use side_text::read_side;
 pub use target::{Component, DISK_FAILURES, FaultDisk, FaultImage, FaultSkew, FaultTarget};
 pub use target_text::{read_disk, read_node, read_target, read_volume};
@@ -232,9 +234,11 @@ pub struct FaultStatus {
     pub observed_generation: Option<i64>,
     /// startedAt is the time at which the fault came into force; its duration counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub started_at: Option<Time>,
     /// endedAt is the time at which the fault ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub ended_at: Option<Time>,
     /// from is one side of a network fault, or the target, in the notation of `podium fault`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -255,6 +259,7 @@ pub struct FaultStatus {
     pub meets: Option<String>,
     /// conditions has Active (the fault is in force) and Selected (the fault affects at least one object).
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<schemas::Condition>>")]
     pub conditions: Option<Vec<Condition>>,
 }
 

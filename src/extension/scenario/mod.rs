@@ -18,6 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::schemas;
+
 pub use runs::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, ScenarioRun, ScenarioRuns};
 
 /// The finalizer that keeps a scenario's object until everything it created is deleted.
@@ -321,25 +323,31 @@ pub struct ScenarioStatus {
     pub steps_done: i32,
     /// The start of the setup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub prepared_at: Option<Time>,
     /// The start of play; the times of steps count from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub started_at: Option<Time>,
     /// The time of the first step, or the start if the scenario has no steps; the player's times count
     /// from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub troubled_at: Option<Time>,
     /// The time at which the player detected the fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub detected_at: Option<Time>,
     /// detectedBy is the name of the check that showed the detection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detected_by: Option<String>,
     /// The time of the repair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub repaired_at: Option<Time>,
     /// The end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub ended_at: Option<Time>,
     /// checks has the state of each check.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -374,6 +382,7 @@ pub struct ScenarioCheckStatus {
     pub holds: bool,
     /// The time since which `holds` has its value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schemas::Time>")]
     pub since: Option<Time>,
     /// settled is true if the check has held for its time; for Always, if the check is broken.
     #[serde(default)]

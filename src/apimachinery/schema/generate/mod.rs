@@ -1,5 +1,6 @@
-//! Generates the complete schemas from those of `k8s-openapi` and of the crate `object`, to compare `schemas.txt.gz` and
-//! `types.txt` with them.
+//! Generates the complete schemas from those of `k8s-openapi`, to compare `schemas.txt.gz` with them.
+
+mod pod_preset;
 
 use std::fmt::Write as _;
 
@@ -17,7 +18,6 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 use super::{complete, roots};
-use object::pod_preset;
 
 /// The schema of one top-level type.
 struct RootSchema {
@@ -50,7 +50,7 @@ const STORED: &[RootSchema] = {
 const OTHERS: &[RootSchema] = roots::each_other!(schemas);
 
 /// Returns all schemas.
-pub(super) fn definitions() -> Map<String, Value> {
+fn definitions() -> Map<String, Value> {
     let mut generator = SchemaSettings::openapi3().into_generator();
     for root in STORED.iter().chain(OTHERS) {
         (root.add)(&mut generator);
@@ -71,8 +71,8 @@ fn roots_have_the_names_of_their_schemas_api_2() {
     assert_eq!(found, expected);
 }
 
-/// After a change of the kinds or of `k8s-openapi`, `UPDATE_SCHEMAS=1 cargo test -p podium-apimachinery schemas_are` regenerates
-/// the file.
+/// After a change of the kinds or of `k8s-openapi`, `UPDATE_SCHEMAS=1 cargo test -p podium-apimachinery --features schemas schemas_are`
+/// regenerates the file.
 #[test]
 fn the_complete_schemas_are_those_of_the_library_api_2() {
     let mut expected = String::new();
@@ -97,30 +97,4 @@ fn the_complete_schemas_are_those_of_the_library_api_2() {
         );
     }
     assert_eq!(lines.next(), None);
-}
-
-#[test]
-fn schemas_come_with_everything_they_refer_to_api_2() {
-    let (all, root) = (definitions(), roots::root_of("batch", "v1", "CronJob").expect("a kind"));
-    let found = complete::schemas([root]);
-    assert!(
-        found.contains_key("io.k8s.api.core.v1.PodSpec") && !found.contains_key("io.k8s.api.core.v1.Node")
-    );
-    for (name, schema) in &found {
-        assert_eq!(all.get(name), Some(schema), "{name}");
-        each_reference(schema, &mut |name| assert!(found.contains_key(name), "{name}"));
-    }
-}
-
-fn each_reference(schema: &Value, visit: &mut impl FnMut(&str)) {
-    match schema {
-        Value::Object(entries) => {
-            if let Some(Value::String(reference)) = entries.get("$ref") {
-                visit(reference.rsplit('/').next().unwrap_or_default());
-            }
-            entries.values().for_each(|value| each_reference(value, visit));
-        }
-        Value::Array(items) => items.iter().for_each(|item| each_reference(item, visit)),
-        _ => {}
-    }
 }
