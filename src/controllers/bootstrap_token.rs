@@ -52,3 +52,50 @@ fn expiration(secret: &Secret) -> Option<Timestamp> {
     let text = std::str::from_utf8(text).unwrap_or("not a time");
     Some(text.parse().unwrap_or(Timestamp::UNIX_EPOCH))
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Namespace;
+    use serde_json::json;
+
+    use super::*;
+    use crate::test_cluster::TestCluster;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bootstrap_token_goes_when_it_has_expired_api_15() {
+        let cluster = TestCluster::start(&["token-cleaner-controller"]);
+        cluster.create::<Namespace>(json!({"metadata": {"name": "kube-system"}}));
+        let at = |seconds: i64| {
+            let at = cluster.api.clock().now().as_second() + seconds;
+            jiff::Timestamp::from_second(at).unwrap().to_string()
+        };
+        let token = |name: &str, type_: &str, expiration: Option<String>| {
+            let mut data = json!({"token-id": name, "token-secret": "0123456789abcdef"});
+            if let Some(expiration) = expiration {
+                data["expiration"] = expiration.into();
+            }
+            cluster.create::<Secret>(
+                json!({"metadata": {"name": name, "namespace": "kube-system"}, "type": type_,
+                "stringData": data}),
+            );
+        };
+        let kind = "bootstrap.kubernetes.io/token";
+        token("soon", kind, Some(at(60)));
+        token("over", kind, Some(at(-60)));
+        token("never", kind, None);
+        token("unreadable", kind, Some("tomorrow".into()));
+        token("empty", kind, Some(String::new()));
+        token("another", "Opaque", Some(at(-60)));
+        let names = || {
+            let secrets = cluster.api.list_as::<Secret>(Some("kube-system"));
+            let mut names: Vec<String> = secrets.iter().map(|secret| secret.name().to_string()).collect();
+            names.sort();
+            names.join(" ")
+        };
+        cluster.settle().await;
+        assert_eq!(names(), "another empty never soon");
+        cluster.pass(61).await;
+        assert_eq!(names(), "another empty never");
+        cluster.stop().await;
+    }
+}
