@@ -66,17 +66,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ApiConfig;
-    use base::clock::Clock;
-    use store::Store;
+    use crate::test_api::api;
 
     #[tokio::test(start_paused = true)]
     async fn a_bootstrap_token_is_what_its_secret_says_api_15() {
-        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let namespace = json!({"metadata": {"name": NAMESPACE}});
-        api.create_as::<k8s_openapi::api::core::v1::Namespace>(serde_json::from_value(namespace).unwrap())
-            .unwrap();
+        let api = api(&[NAMESPACE]);
         let token = "abcdef.0123456789abcdef";
         let data = json!({"token-id": "abcdef", "token-secret": "0123456789abcdef",
             "usage-bootstrap-authentication": "true", "auth-extra-groups": "system:bootstrappers:nodes",
