@@ -16,11 +16,11 @@ use serde_json::json;
 use super::context::Context;
 use api::{Api, Change};
 use base::clock::until;
+use object::well_known::secret_type::BOOTSTRAP_TOKEN;
 use object::{Key, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
 const TOKENS_NAMESPACE: &str = "kube-system";
-const TOKEN_TYPE: &str = "bootstrap.kubernetes.io/token";
 const TOKEN_PREFIX: &str = "bootstrap-token-";
 const ID_LENGTH: usize = 6;
 
@@ -103,7 +103,7 @@ impl Token {
         let text = |field: &str| std::str::from_utf8(&secret.data.as_ref()?.get(field)?.0).ok();
         let id = secret.name().strip_prefix(TOKEN_PREFIX)?;
         let is_id = id.len() == ID_LENGTH && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        if !is_id || secret.type_.as_deref() != Some(TOKEN_TYPE) || text("token-id") != Some(id) {
+        if !is_id || secret.type_.as_deref() != Some(BOOTSTRAP_TOKEN) || text("token-id") != Some(id) {
             return None;
         }
         if text("usage-bootstrap-signing") != Some("true") {
@@ -197,7 +197,7 @@ mod tests {
                 data[*name] = (*value).into();
             }
             cluster.create::<Secret>(json!({"metadata": {"name": name, "namespace": "kube-system"},
-                "type": "bootstrap.kubernetes.io/token", "stringData": data}));
+                "type": BOOTSTRAP_TOKEN, "stringData": data}));
         };
         // A token before there is anything to sign.
         token("bootstrap-token-abcdef", "abcdef", "0123456789abcdef", &[("expiration", &in_a_minute)]);

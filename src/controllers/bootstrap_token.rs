@@ -6,11 +6,11 @@ use k8s_openapi::api::core::v1::Secret;
 use super::context::Context;
 use api::{Api, DeleteOptions};
 use base::clock::until;
+use object::well_known::secret_type::BOOTSTRAP_TOKEN;
 use object::{Key, Kind};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
 const NAMESPACE: &str = "kube-system";
-const TYPE: &str = "bootstrap.kubernetes.io/token";
 
 pub(super) fn start(context: &Context) {
     let api = context.api.acting_as("token-cleaner");
@@ -43,7 +43,7 @@ impl Reconciler for TokenCleaner {
 }
 
 fn is_token(key: &Key, secret: &Secret) -> bool {
-    key.namespace.as_str() == NAMESPACE && secret.type_.as_deref() == Some(TYPE)
+    key.namespace.as_str() == NAMESPACE && secret.type_.as_deref() == Some(BOOTSTRAP_TOKEN)
 }
 
 /// Returns the time at which a token expires; an empty text is no time, an invalid one counts as expired.
@@ -79,12 +79,11 @@ mod tests {
                 "stringData": data}),
             );
         };
-        let kind = "bootstrap.kubernetes.io/token";
-        token("soon", kind, Some(at(60)));
-        token("over", kind, Some(at(-60)));
-        token("never", kind, None);
-        token("unreadable", kind, Some("tomorrow".into()));
-        token("empty", kind, Some(String::new()));
+        token("soon", BOOTSTRAP_TOKEN, Some(at(60)));
+        token("over", BOOTSTRAP_TOKEN, Some(at(-60)));
+        token("never", BOOTSTRAP_TOKEN, None);
+        token("unreadable", BOOTSTRAP_TOKEN, Some("tomorrow".into()));
+        token("empty", BOOTSTRAP_TOKEN, Some(String::new()));
         token("another", "Opaque", Some(at(-60)));
         let names = || {
             let secrets = cluster.api.list_as::<Secret>(Some("kube-system"));

@@ -1,4 +1,4 @@
-//! Well-known names: labels, annotations, taints, finalizers and condition types, each defined only here.
+//! Well-known names: labels, annotations, taints, finalizers, types of conditions and secrets, each defined only here.
 //!
 //! A subject with a module of its own has its names there: [`super::job`], [`super::storage`], [`super::ingress`],
 //! [`super::low_ports`], [`super::cluster_domain`]. A name of Kubernetes that one file alone needs may be in that file.
@@ -178,6 +178,18 @@ pub mod condition {
     pub const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
     /// The self-check has found a difference; on the namespace `kube-system`.
     pub const PODIUM_STATE_DIFFERS: &str = "podium.dev/StateDiffers";
+}
+
+/// Types of secrets.
+pub mod secret_type {
+    /// A token with which a machine joins the cluster.
+    pub const BOOTSTRAP_TOKEN: &str = "bootstrap.kubernetes.io/token";
+    /// The token of a ServiceAccount.
+    pub const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
+    /// Registries with credentials, as `~/.dockercfg` has them.
+    pub const DOCKERCFG: &str = "kubernetes.io/dockercfg";
+    /// Registries with credentials, as `~/.docker/config.json` has them.
+    pub const DOCKERCONFIGJSON: &str = "kubernetes.io/dockerconfigjson";
 }
 
 /// Podium's own controllers, as objects choose them.
