@@ -139,15 +139,13 @@ impl Api {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ApiConfig;
     use crate::controller_status::{
         ControllerKeys, ControllerProbe, ControllerState, PauseTarget, ProbeSource, ReconcileRecord,
         StepError, Subsystem, WorkStatus,
     };
-    use base::clock::Clock;
+    use crate::test_api::api;
     use futures::FutureExt;
     use futures::future::BoxFuture;
-    use store::Store;
 
     /// Kubelets of these nodes, each with this many errors.
     struct Nodes(Mutex<BTreeMap<&'static str, Option<u64>>>);
@@ -205,8 +203,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn controller_changes_are_numbered_and_the_same_for_all_readers_con_19() {
-        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
+        let api = api(&[]);
+        let clock = api.clock().clone();
         assert!(api.knows_controllers_after(Revision(1)).is_err(), "no observation was made yet");
         let nodes = Arc::new(Nodes(Mutex::new([("a", Some(0)), ("b", Some(0)), ("c", None)].into())));
         let source: Arc<dyn ProbeSource> = nodes.clone();
@@ -246,8 +244,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn removed_controllers_are_remembered_in_bounded_memory_safe_10() {
-        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let api = api(&[]);
         let nodes = Arc::new(Nodes(Mutex::default()));
         let source: Arc<dyn ProbeSource> = nodes.clone();
         api.add_controllers(&source);

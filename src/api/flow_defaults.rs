@@ -35,18 +35,12 @@ mod tests {
     use k8s_openapi::api::flowcontrol::v1::PriorityLevelConfiguration;
 
     use super::*;
-    use crate::ApiConfig;
-    use base::clock::Clock;
+    use crate::test_api::api;
     use object::Kind;
-    use store::Store;
-
-    fn api() -> Api {
-        Api::new(Store::ephemeral(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH), ApiConfig::default())
-    }
 
     #[tokio::test(start_paused = true)]
     async fn a_start_gives_back_what_was_changed_unless_its_owner_says_otherwise_api_17() {
-        let api = api();
+        let api = api(&[]);
         api.reconcile_flow_control().unwrap();
         let shares = |name: &str| {
             let level = api.get_as::<PriorityLevelConfiguration>(&Key::new("", name)).unwrap();

@@ -211,19 +211,14 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{ApiConfig, DeleteOptions};
-    use base::clock::Clock;
-    use store::Store;
+    use crate::DeleteOptions;
+    use crate::test_api::api;
 
     /// SAFE-10: a history of large objects is cut before it fills the memory; the newest change is always
     /// included.
     #[tokio::test(start_paused = true)]
     async fn a_history_holds_so_many_bytes_and_no_more_safe_8_safe_10() {
-        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let namespace = json!({"metadata": {"name": "a"}});
-        api.create_as::<k8s_openapi::api::core::v1::Namespace>(serde_json::from_value(namespace).unwrap())
-            .unwrap();
+        let api = api(&["a"]);
         for n in 0..20 {
             let map = json!({"metadata": {"namespace": "a", "name": format!("m{n}")}, "data": {"k": "x".repeat(1_000_000)}});
             api.create_as::<ConfigMap>(serde_json::from_value(map).unwrap()).unwrap();
@@ -286,15 +281,7 @@ mod tests {
     /// Every revision but the newest was answered 410.
     #[tokio::test(start_paused = true)]
     async fn a_list_of_the_past_is_the_state_of_then_until_history_ends_api_2() {
-        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let namespaces = ["a", "b"].map(|name| json!({"metadata": {"name": name}}));
-        for namespace in namespaces {
-            api.create_as::<k8s_openapi::api::core::v1::Namespace>(
-                serde_json::from_value(namespace).unwrap(),
-            )
-            .unwrap();
-        }
+        let api = api(&["a", "b"]);
         let map = |namespace: &str, name: &str| -> ConfigMap {
             let manifest: Value = json!({"metadata": {"namespace": namespace, "name": name}});
             serde_json::from_value(manifest).unwrap()

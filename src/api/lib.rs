@@ -35,6 +35,8 @@ pub mod select;
 pub mod served_kinds;
 mod store_limits;
 pub mod subresource;
+#[cfg(test)]
+mod test_api;
 pub mod usage;
 pub mod verdicts;
 pub mod warning_recorder;

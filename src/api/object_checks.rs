@@ -122,11 +122,8 @@ mod tests {
     /// An object nested deeper than the store can read would be lost at the next start, as damaged.
     #[tokio::test(start_paused = true)]
     async fn an_object_nested_too_deeply_is_not_stored_safe_10() {
-        let clock = base::clock::Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let api = crate::Api::new(store::Store::ephemeral(), clock, crate::ApiConfig::default());
-        let namespace = json!({"metadata": {"name": "n"}});
+        let api = crate::test_api::api(&["n"]);
         let options = crate::WriteOptions::default();
-        api.create(Object::from_value(Kind::Namespace, namespace).unwrap(), &options).unwrap();
         for (levels, code) in [(90, None), (120, Some(400))] {
             let data = (0..levels).fold(json!({}), |data, _| json!({"a": data}));
             let revision = json!({"metadata": {"name": format!("r{levels}"), "namespace": "n"}, "data": data, "revision": 1});

@@ -79,22 +79,17 @@ pub(super) fn pods_of_nodes(api: &Api) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+    use k8s_openapi::api::core::v1::{ConfigMap, Pod};
     use serde_json::json;
 
     use super::*;
+    use crate::test_api::api_with;
     use crate::{ApiConfig, DeleteOptions};
-    use base::clock::Clock;
     use object::Key;
     use object::config::Limits;
-    use store::Store;
 
     fn cluster(limits: Limits) -> Api {
-        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig { limits, ..ApiConfig::default() });
-        api.create_as::<Namespace>(serde_json::from_value(json!({"metadata": {"name": "ns"}})).unwrap())
-            .unwrap();
-        api
+        api_with(ApiConfig { limits, ..ApiConfig::default() }, &["ns"])
     }
 
     fn config_map(api: &Api, name: &str, bytes: usize) -> Result<(), ApiError> {

@@ -244,9 +244,9 @@ impl ApiError {
         matches!(self, Self::Conflict { .. })
     }
 
-    /// Returns true for 404 and 409. For a write that names the object's uid or version, both mean that the
-    /// object is deleted or was replaced by another.
-    pub fn is_deleted_or_replaced(&self) -> bool {
+    /// Returns true for the 404 of an object, and for the 409 of a newer version or a failed precondition. For a
+    /// write that names the object's uid, both mean that this object is gone.
+    pub fn is_not_found_or_conflict(&self) -> bool {
         self.is_not_found() || self.is_conflict()
     }
 

@@ -41,7 +41,7 @@ fn compile_within(pattern: &str, bytes: usize) -> Result<Regex, String> {
     })
 }
 
-/// Returns the approximate number of letters in a compilable pattern once its repetitions are written out.
+/// Returns the approximate number of characters in a compilable pattern once its repetitions are written out.
 pub fn weight(pattern: &str) -> u64 {
     weight_of_group(&mut pattern.chars().peekable())
 }

@@ -17,19 +17,17 @@ use super::respond::Responder;
 use api::ApiError;
 use base::dial::Transport;
 use object::Key;
-
-/// The query parameter that requests the pod's network instead of a session.
-const PARAMETER: &str = "podium.dev/network";
+use object::well_known::parameter::PODIUM_NETWORK;
 
 /// Returns true if the query requests the pod's network.
 pub(super) fn is_requested(query: &Query) -> bool {
-    query.has(PARAMETER)
+    query.has(PODIUM_NETWORK)
 }
 
 pub(super) async fn handle(server: &Server, key: &Key, query: &Query) -> Result<Response, ApiError> {
     let pod = server.api().get_as::<Pod>(key)?;
     let node = server.node_of(&pod)?;
-    match query.get(PARAMETER) {
+    match query.get(PODIUM_NETWORK) {
         Some("listeners") => {
             let transport = match query.get("protocol") {
                 None | Some("TCP") => Transport::Tcp,
@@ -47,6 +45,6 @@ pub(super) async fn handle(server: &Server, key: &Key, query: &Query) -> Result<
             let attempt = node.connect(pod, to).await?;
             Responder::json(StatusCode::OK, &json!({ "attempt": attempt }))
         }
-        _ => Err(ApiError::BadRequest(format!("{PARAMETER} must be listeners or connect"))),
+        _ => Err(ApiError::BadRequest(format!("{PODIUM_NETWORK} must be listeners or connect"))),
     }
 }

@@ -25,6 +25,7 @@ use api::conversion::Source;
 use api::{ApiError, Selection};
 use api::{Change, ChangeKind, Visibility, WatchExpired, Watcher};
 use base::mistakes::Mistake;
+use object::well_known::annotation::INITIAL_EVENTS_END;
 use object::{Object, Revision, ServedKind};
 
 /// Responds to a watch request.
@@ -186,7 +187,7 @@ impl View {
         let mut metadata =
             serde_json::json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if ends_initial {
-            metadata["annotations"] = serde_json::json!({"k8s.io/initial-events-end": "true"});
+            metadata["annotations"] = serde_json::json!({INITIAL_EVENTS_END: "true"});
         }
         let object = match self.accepted.form {
             Representation::Object => serde_json::json!({

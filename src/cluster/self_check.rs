@@ -15,12 +15,11 @@ use base::count::counted;
 use base::task::Tasks;
 use k8s_openapi::api::core::v1::Namespace;
 use object::conditions::{self, ConditionStatus};
+use object::well_known::condition::PODIUM_STATE_DIFFERS;
 use object::{Key, Kind};
 use reconcile::{Caches, Difference, Recorder, WorkLoop};
 use store::{Inspection, Store};
 
-/// The condition of the namespace `kube-system` that is set while there is a difference.
-const CONDITION: &str = "podium.dev/StateDiffers";
 /// Timeout for the comparison with the disk.
 const DISK: Duration = Duration::from_mins(1);
 /// A cache that differs for this long without a change is wrong: caches lag by milliseconds.
@@ -123,7 +122,7 @@ fn report(api: &Api, recorder: &Recorder, found: &SelfCheckReport) -> Result<(),
     let all = |namespace: &Namespace| {
         namespace.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default()
     };
-    let current = all(&namespace).into_iter().find(|condition| condition.type_ == CONDITION);
+    let current = all(&namespace).into_iter().find(|condition| condition.type_ == PODIUM_STATE_DIFFERS);
     if current.as_ref().and_then(|condition| condition.message.as_ref()) == message.as_ref() {
         return Ok(());
     }
@@ -137,10 +136,15 @@ fn report(api: &Api, recorder: &Recorder, found: &SelfCheckReport) -> Result<(),
     let now = api.clock().time();
     let written = api.modify_status::<Namespace>(&key, |namespace| {
         let mut conditions = all(namespace);
-        conditions.retain(|condition| message.is_some() || condition.type_ != CONDITION);
+        conditions.retain(|condition| message.is_some() || condition.type_ != PODIUM_STATE_DIFFERS);
         if let Some(message) = &message {
-            let condition =
-                conditions::new(CONDITION, ConditionStatus::True, "Different", message.as_str(), now.clone());
+            let condition = conditions::new(
+                PODIUM_STATE_DIFFERS,
+                ConditionStatus::True,
+                "Different",
+                message.as_str(),
+                now.clone(),
+            );
             conditions::set(&mut conditions, condition);
         }
         namespace.status.get_or_insert_default().conditions =
@@ -209,7 +213,8 @@ mod tests {
             let namespace = self.api.get_as::<Namespace>(&Key::new("", "kube-system")).unwrap();
             let conditions =
                 namespace.status.clone().and_then(|status| status.conditions).unwrap_or_default();
-            let condition = conditions.into_iter().find(|condition| condition.type_ == CONDITION)?;
+            let condition =
+                conditions.into_iter().find(|condition| condition.type_ == PODIUM_STATE_DIFFERS)?;
             assert_eq!(condition.status, "True");
             condition.message
         }

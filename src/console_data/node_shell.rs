@@ -15,9 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use base::did_you_mean::nearest;
 use console_toolkit::text::generated;
-
-/// Marks a pod that a console created for a node shell; the value identifies the console.
-pub(crate) const LABEL: &str = "podium.dev/node-shell";
+use object::well_known::label::PODIUM_NODE_SHELL;
 
 /// The container's name, as `kubectl debug` chooses it.
 pub const CONTAINER: &str = "debugger";
@@ -103,7 +101,7 @@ impl NodeShell {
         json!({
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": name, "namespace": self.namespace, "labels": {LABEL: *CONSOLE}},
+            "metadata": {"name": name, "namespace": self.namespace, "labels": {PODIUM_NODE_SHELL: *CONSOLE}},
             "spec": {
                 "nodeName": node,
                 "hostNetwork": true,
@@ -171,7 +169,7 @@ pub fn leftover_pod(
     is_going: bool,
     is_over: bool,
 ) -> Option<LeftoverState> {
-    if *labels.get(LABEL)? == *CONSOLE || is_going {
+    if *labels.get(PODIUM_NODE_SHELL)? == *CONSOLE || is_going {
         return None;
     }
     Some(if is_over { LeftoverState::Over } else { LeftoverState::Running })
@@ -274,7 +272,7 @@ mod tests {
 
     #[test]
     fn leftover_pods_of_other_consoles_are_distinguished_from_used_ones_con_3() {
-        let labels = |console: &str| BTreeMap::from([(LABEL.to_owned(), console.to_owned())]);
+        let labels = |console: &str| BTreeMap::from([(PODIUM_NODE_SHELL.to_owned(), console.to_owned())]);
         assert_eq!(leftover_pod(&labels("other"), false, true), Some(LeftoverState::Over));
         assert_eq!(leftover_pod(&labels("other"), false, false), Some(LeftoverState::Running));
         assert_eq!(leftover_pod(&labels("other"), true, true), None, "it is being removed");

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
+use object::well_known::parameter::PODIUM_NETWORK;
 use serde_json::json;
 use tower::Service;
 
@@ -51,8 +52,8 @@ fn changes(method: &Method, uri: &http::Uri) -> bool {
     // Podium's report on the pod's network: without a command it executes nothing there.
     let mut parameters =
         uri.query().unwrap_or_default().split('&').map(|word| word.split('=').next().unwrap_or_default());
-    let runs = parameters.clone().any(|word| !["podium.dev/network", "to", "protocol"].contains(&word));
-    let inside = inside && (runs || last != "exec" || !parameters.any(|word| word == "podium.dev/network"));
+    let runs = parameters.clone().any(|word| ![PODIUM_NETWORK, "to", "protocol"].contains(&word));
+    let inside = inside && (runs || last != "exec" || !parameters.any(|word| word == PODIUM_NETWORK));
     let is_review = last.starts_with("selfsubject");
     inside || !(dry || is_review || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS))
 }

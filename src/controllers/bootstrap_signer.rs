@@ -16,11 +16,11 @@ use serde_json::json;
 use super::context::Context;
 use api::{Api, Change};
 use base::clock::until;
+use object::well_known::secret_type::BOOTSTRAP_TOKEN;
 use object::{Key, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
 const TOKENS_NAMESPACE: &str = "kube-system";
-const TOKEN_TYPE: &str = "bootstrap.kubernetes.io/token";
 const TOKEN_PREFIX: &str = "bootstrap-token-";
 const ID_LENGTH: usize = 6;
 
@@ -103,7 +103,7 @@ impl Token {
         let text = |field: &str| std::str::from_utf8(&secret.data.as_ref()?.get(field)?.0).ok();
         let id = secret.name().strip_prefix(TOKEN_PREFIX)?;
         let is_id = id.len() == ID_LENGTH && id.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        if !is_id || secret.type_.as_deref() != Some(TOKEN_TYPE) || text("token-id") != Some(id) {
+        if !is_id || secret.type_.as_deref() != Some(BOOTSTRAP_TOKEN) || text("token-id") != Some(id) {
             return None;
         }
         if text("usage-bootstrap-signing") != Some("true") {
@@ -147,29 +147,102 @@ fn signed(map: &ConfigMap, tokens: &[Token]) -> Option<BTreeMap<String, String>>
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use k8s_openapi::api::core::v1::Namespace;
 
-    /// The expected values were computed with Python's `hmac` and `base64`.
+    use super::*;
+    use crate::test_cluster::TestCluster;
+    use api::DeleteOptions;
+    use object::Kind;
+
+    /// The expected value was computed with Python's `hmac` and `base64`.
     #[test]
-    fn signatures_are_what_others_compute_api_15() {
-        const HEADER: &str = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9";
-        const OTHER: &str = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImZlZGNiYSJ9";
-        let config = "apiVersion: v1\nkind: Config\n";
-        for (id, secret, content, header, expected) in [
-            ("abcdef", "0123456789abcdef", config, HEADER, "vH_kT4yiol-nrAWgjfCYqvum5wsKETXe0S7OOp1VgnE"),
-            // A secret longer than a block of the hash.
-            ("fedcba", &*"a".repeat(100), config, OTHER, "MsCxn2pZm-75rqNXhH3gaEI-1IghzIfFcE3vzzLaNEM"),
-            ("fedcba", "s3cret", config, OTHER, "Y6epujbk5_Z8dJ3-6LWJ8CErPVS_1uZvq4GcUHtTNpA"),
-            (
-                "abcdef",
-                "0123456789abcdef",
-                "other: é\n",
-                HEADER,
-                "rzyC8pS3XexslHRwW9FeqzptOMUVs8LHDZMTZiFNsZ4",
-            ),
-        ] {
-            let token = Token { id: id.into(), secret: secret.into(), expires: None };
-            assert_eq!(token.sign(content), format!("{header}..{expected}"), "{id} {secret}");
+    fn a_secret_longer_than_a_block_of_the_hash_signs_api_15() {
+        let token = Token { id: "fedcba".into(), secret: "a".repeat(100), expires: None };
+        assert_eq!(
+            token.sign("apiVersion: v1\nkind: Config\n"),
+            "eyJhbGciOiJIUzI1NiIsImtpZCI6ImZlZGNiYSJ9..MsCxn2pZm-75rqNXhH3gaEI-1IghzIfFcE3vzzLaNEM"
+        );
+    }
+
+    /// The values were computed by Python's `hmac`.
+    #[tokio::test(start_paused = true)]
+    async fn cluster_info_has_the_signature_of_every_signing_bootstrap_token_api_15() {
+        const FIRST: &str =
+            "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9..vH_kT4yiol-nrAWgjfCYqvum5wsKETXe0S7OOp1VgnE";
+        const OTHER: &str =
+            "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9..rzyC8pS3XexslHRwW9FeqzptOMUVs8LHDZMTZiFNsZ4";
+        const SECOND: &str =
+            "eyJhbGciOiJIUzI1NiIsImtpZCI6ImZlZGNiYSJ9..Y6epujbk5_Z8dJ3-6LWJ8CErPVS_1uZvq4GcUHtTNpA";
+        let cluster = TestCluster::start(&["bootstrap-signer-controller"]);
+        for name in ["kube-system", "kube-public"] {
+            cluster.create::<Namespace>(json!({"metadata": {"name": name}}));
         }
+        let now = cluster.api.clock().now().as_second();
+        let in_a_minute = jiff::Timestamp::from_second(now + 60).unwrap().to_string();
+        let key = Key::new("kube-public", "cluster-info");
+        let signatures = || {
+            let map = cluster.api.get_as::<ConfigMap>(&key).unwrap();
+            let data = map.data.clone().unwrap_or_default();
+            let signatures = data
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.strip_prefix("jws-kubeconfig-")?.to_string(), value)));
+            signatures.collect::<Vec<_>>()
+        };
+        let pairs = |expected: &[(&str, &str)]| {
+            expected.iter().map(|(id, text)| ((*id).to_string(), (*text).to_string())).collect::<Vec<_>>()
+        };
+        let token = |name: &str, id: &str, secret: &str, more: &[(&str, &str)]| {
+            let mut data = json!({"token-id": id, "token-secret": secret, "usage-bootstrap-signing": "true"});
+            for (name, value) in more {
+                data[*name] = (*value).into();
+            }
+            cluster.create::<Secret>(json!({"metadata": {"name": name, "namespace": "kube-system"},
+                "type": BOOTSTRAP_TOKEN, "stringData": data}));
+        };
+        // A token before there is anything to sign.
+        token("bootstrap-token-abcdef", "abcdef", "0123456789abcdef", &[("expiration", &in_a_minute)]);
+        cluster.settle().await;
+        cluster.create::<ConfigMap>(json!({"metadata": {"name": "cluster-info", "namespace": "kube-public"},
+            "data": {"kubeconfig": "apiVersion: v1\nkind: Config\n", "jws-kubeconfig-gonegone": "old", "other": "kept"}}));
+        cluster.settle().await;
+        assert_eq!(signatures(), pairs(&[("abcdef", FIRST)]));
+        token("bootstrap-token-fedcba", "fedcba", "s3cret", &[]);
+        // None of these may sign.
+        token("bootstrap-token-nosign", "nosign", "s3cret", &[("usage-bootstrap-signing", "false")]);
+        token("bootstrap-token-others", "fedcba", "s3cret", &[]);
+        token("bootstrap-token-toolong", "toolong", "s3cret", &[]);
+        token("bootstrap-token-empty0", "empty0", "", &[]);
+        token("bootstrap-token-over00", "over00", "s3cret", &[("expiration", "tomorrow")]);
+        cluster.settle().await;
+        assert_eq!(signatures(), pairs(&[("abcdef", FIRST), ("fedcba", SECOND)]));
+        // Changes by others are reverted, and unnecessary writes are not made.
+        let before = cluster.api.get_as::<ConfigMap>(&key).unwrap().metadata.resource_version.clone();
+        cluster.pass(30).await;
+        assert_eq!(cluster.api.get_as::<ConfigMap>(&key).unwrap().metadata.resource_version, before);
+        let change = |name: &str, value: &str| {
+            let set = |map: &mut ConfigMap| {
+                map.data.get_or_insert_default().insert(name.into(), value.into());
+                Ok(())
+            };
+            cluster.api.modify::<ConfigMap>(&key, set).unwrap();
+        };
+        change("jws-kubeconfig-fedcba", "forged");
+        cluster.settle().await;
+        assert_eq!(signatures(), pairs(&[("abcdef", FIRST), ("fedcba", SECOND)]));
+        cluster
+            .api
+            .delete(
+                Kind::Secret,
+                &Key::new("kube-system", "bootstrap-token-fedcba"),
+                &DeleteOptions::default(),
+            )
+            .unwrap();
+        change("kubeconfig", "other: é\n");
+        cluster.settle().await;
+        assert_eq!(signatures(), pairs(&[("abcdef", OTHER)]));
+        cluster.pass(31).await;
+        assert_eq!(signatures(), pairs(&[]));
+        assert_eq!(cluster.api.get_as::<ConfigMap>(&key).unwrap().data.as_ref().unwrap()["other"], "kept");
+        cluster.stop().await;
     }
 }

@@ -41,6 +41,8 @@ mod resource_quota;
 mod service_addresses;
 mod stateful_set;
 mod taint_eviction;
+#[cfg(test)]
+mod test_cluster;
 mod ttl_after_finished;
 mod validating_admission_policy;
 mod volume;

@@ -154,7 +154,7 @@ impl PodControl {
             Err(error) => {
                 self.expectations.deletion_observed(&uid, pod.uid());
                 // Already gone, or replaced by another with its name: nothing to do.
-                if error.is_deleted_or_replaced() { Ok(false) } else { Err(error) }
+                if error.is_not_found_or_conflict() { Ok(false) } else { Err(error) }
             }
         }
     }

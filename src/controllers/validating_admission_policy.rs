@@ -61,3 +61,36 @@ fn is_observed(policy: &SharedObject<ValidatingAdmissionPolicy>) -> bool {
     let observed = policy.status.as_ref().and_then(|status| status.observed_generation);
     observed.is_some_and(|observed| Some(observed) >= policy.metadata.generation)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::test_cluster::TestCluster;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_policy_says_in_its_status_what_is_wrong_with_its_types_api_16() {
+        let cluster = TestCluster::start(&["validatingadmissionpolicy-status-controller"]);
+        let status = || {
+            let policy = cluster.get::<ValidatingAdmissionPolicy>("p");
+            serde_json::to_value(policy.status.as_ref().unwrap()).unwrap()
+        };
+        cluster.create::<ValidatingAdmissionPolicy>(json!({"metadata": {"name": "p"}, "spec": {
+            "matchConstraints": {"resourceRules": [
+                {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"], "resources": ["deployments"]}]},
+            "validations": [{"expression": "object.foo == 'bar'"}]}}));
+        cluster.settle().await;
+        let warning = "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'foo'\n | object.foo == 'bar'\n | ......^\n";
+        let expected = json!({"observedGeneration": 1, "typeChecking": {"expressionWarnings": [
+            {"fieldRef": "spec.validations[0].expression", "warning": warning}]}});
+        assert_eq!(status(), expected);
+        cluster.change::<ValidatingAdmissionPolicy>("p", |policy| {
+            let validations = policy.spec.as_mut().unwrap().validations.as_mut().unwrap();
+            validations[0].expression = "object.spec.replicas > 1".into();
+        });
+        cluster.settle().await;
+        assert_eq!(status(), json!({"observedGeneration": 2, "typeChecking": {}}));
+        cluster.stop().await;
+    }
+}

@@ -13,8 +13,6 @@ use crate::{rules, schemas};
 pub const READY: &str = "Ready";
 /// The condition that reports whether a restore is done.
 pub const COMPLETE: &str = "Complete";
-/// The finalizer that keeps a snapshot's object while its file exists.
-pub const SNAPSHOT_FINALIZER: &str = "podium.dev/snapshot-file";
 
 /// ClusterSnapshotSpec selects what a snapshot saves; it is immutable.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize, JsonSchema)]

@@ -13,11 +13,6 @@ use crate::{rules, schemas};
 
 /// The condition that reports whether all processes of the node are dead.
 pub const FENCED: &str = "Fenced";
-/// The finalizer that keeps a fence's object until the node is back, or is deleted.
-pub const FENCE_FINALIZER: &str = "podium.dev/fence";
-/// On a StatefulSet: the time for which a node with one of its pods may be not Ready before it is fenced, such as
-/// `60s`.
-pub const FENCE_AFTER: &str = "podium.dev/fence-after";
 /// The value of the taint `node.kubernetes.io/out-of-service` of a node that was fenced.
 pub const FENCED_TAINT: &str = "fenced";
 

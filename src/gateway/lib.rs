@@ -48,6 +48,7 @@ use api::{Api, WriteOptions};
 use base::task::Tasks;
 use installed_kinds::InstalledKinds;
 use listener::SecretCheck;
+use object::well_known::controller::PODIUM_GATEWAY;
 use object::{Key, Kind, Object, Revision, SharedObject};
 use ports::OpenPorts;
 use reconcile::{Caches, WorkLoop};
@@ -59,8 +60,6 @@ use route::Route;
 use router::ServingState;
 use serving_plan::{GatewayObjects, ServingPlan};
 
-/// The controller's name in a GatewayClass.
-pub const CONTROLLER: &str = "podium.dev/gateway";
 /// The GatewayClass that is created when the CRDs appear, unless there is one of this controller already.
 const OUR_CLASS: &str = "podium";
 /// Changes come in bursts; waiting this long merges a burst into one reconcile.
@@ -192,7 +191,7 @@ impl Controller {
             return;
         }
         let class = json!({"apiVersion": format!("{}/v1", resources::GROUP), "kind": "GatewayClass",
-            "metadata": {"name": OUR_CLASS}, "spec": {"controllerName": CONTROLLER}});
+            "metadata": {"name": OUR_CLASS}, "spec": {"controllerName": PODIUM_GATEWAY}});
         let options = WriteOptions { requested: self.installed.served_class, ..WriteOptions::default() };
         let made = Object::from_value(kind, class).map_err(|error| error.to_string());
         let made = made.and_then(|class| self.api.create(class, &options).map_err(|error| error.to_string()));

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
 
-use super::CONTROLLER;
 use super::attach::{AttachResult, attach};
 use super::conflicts;
 use super::grants::ReferenceGrants;
@@ -23,6 +22,7 @@ use super::resources::{GatewayClassSpec, GatewaySpec, Labels};
 use super::route::Route;
 use super::status::ParentOutcome;
 use super::table::Table;
+use object::well_known::controller::PODIUM_GATEWAY;
 use object::{Key, Object, SharedObject};
 
 /// Maximum number of entries in the tables of all ports together; beyond it, the youngest routes are not served.
@@ -47,7 +47,7 @@ fn spec_of<T: serde::de::DeserializeOwned>(object: &Object) -> Option<T> {
 
 /// Returns whether a GatewayClass belongs to this controller.
 pub(super) fn is_our_class(class: &Object) -> bool {
-    spec_of::<GatewayClassSpec>(class).is_some_and(|spec| spec.controller_name == CONTROLLER)
+    spec_of::<GatewayClassSpec>(class).is_some_and(|spec| spec.controller_name == PODIUM_GATEWAY)
 }
 
 impl GatewayObjects {

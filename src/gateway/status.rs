@@ -9,11 +9,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Map, Value, json};
 
-use super::CONTROLLER;
 use super::listener::{GatewayView, ListenerAddress, ListenerView, Scheme};
 use super::problem::Cause;
 use super::resources::{GROUP, ParentRef};
 use api::{Api, ApiError, Part, WriteOptions};
+use object::well_known::controller::PODIUM_GATEWAY;
 use object::{Kind, Object, conditions};
 use reconcile::ignore_not_found;
 
@@ -193,7 +193,7 @@ pub(super) fn of_released(before: &Map<String, Value>, at: ConditionContext<'_>)
     let mut status = before.clone();
     status.insert("addresses".into(), json!([]));
     status.insert("listeners".into(), json!([]));
-    let cause = Cause::new("Pending", format!("no longer served by {CONTROLLER}"));
+    let cause = Cause::new("Pending", format!("no longer served by {PODIUM_GATEWAY}"));
     let all = ["Accepted", "Programmed"].map(|type_| draft(type_, type_, Some(&cause)));
     status.insert("conditions".into(), conditions(before.get("conditions"), all.into(), at));
     status.into()
@@ -307,7 +307,7 @@ pub(super) fn of_route(
 ) -> Value {
     let there = before.get("parents").and_then(Value::as_array).cloned().unwrap_or_default();
     let (ours, others): (Vec<Value>, Vec<Value>) =
-        there.into_iter().partition(|parent| parent["controllerName"] == CONTROLLER);
+        there.into_iter().partition(|parent| parent["controllerName"] == PODIUM_GATEWAY);
     if ours.is_empty() && parents.is_empty() {
         return before.clone().into();
     }
@@ -324,7 +324,7 @@ pub(super) fn of_route(
         ];
         json!({
             "parentRef": parent,
-            "controllerName": CONTROLLER,
+            "controllerName": PODIUM_GATEWAY,
             "conditions": conditions(old.map(|old| &old["conditions"]), drafts, at),
         })
     });
@@ -338,5 +338,5 @@ pub(super) fn of_route(
 pub(super) fn names_us(object: &Object) -> bool {
     let status = object.custom().and_then(|custom| custom.fields.get("status"));
     let parents = status.and_then(|status| status["parents"].as_array());
-    parents.into_iter().flatten().any(|parent| parent["controllerName"] == CONTROLLER)
+    parents.into_iter().flatten().any(|parent| parent["controllerName"] == PODIUM_GATEWAY)
 }

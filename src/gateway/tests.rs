@@ -15,6 +15,7 @@ use super::route::Route;
 use super::router::{GatewayRouter, ServingState};
 use super::serving_plan::{GatewayObjects, ServingPlan};
 use super::status::{self, ConditionContext, Ports, ServedPort};
+use object::well_known::controller::PODIUM_GATEWAY;
 use object::{Key, Kind, Object, Scope, SharedObject};
 use reverse_proxy::{RequestHead, RequestHost, RequestPath, RouteDecision, Router};
 
@@ -36,7 +37,7 @@ fn object(kind: &str, name: &str, second: u8, spec: &Value) -> Arc<Object> {
 }
 
 fn class() -> Arc<Object> {
-    object("GatewayClass", "podium", 0, &json!({"controllerName": super::CONTROLLER}))
+    object("GatewayClass", "podium", 0, &json!({"controllerName": PODIUM_GATEWAY}))
 }
 
 /// A Gateway of Podium's class with these listeners.
@@ -640,7 +641,7 @@ fn a_routes_status_is_ours_alone_and_others_stay_net_9() {
     let now = Time(jiff::Timestamp::from_second(1).unwrap());
     let at = ConditionContext { now: &now, generation: 3 };
     let foreign = json!({"parentRef": {"name": "h"}, "controllerName": "other.test/c", "conditions": []});
-    let stale = json!({"parentRef": {"name": "old"}, "controllerName": super::CONTROLLER, "conditions": []});
+    let stale = json!({"parentRef": {"name": "old"}, "controllerName": PODIUM_GATEWAY, "conditions": []});
     let before = json!({"parents": [stale, foreign]}).as_object().unwrap().clone();
     let parents = world.plan.parents(&Key::new("d", "r"));
     let status = status::of_route(&before, parents, at);
@@ -675,7 +676,7 @@ fn a_routes_status_is_ours_alone_and_others_stay_net_9() {
 
 #[test]
 fn a_class_with_parameters_is_not_accepted_net_9() {
-    let with = json!({"controllerName": super::CONTROLLER, "parametersRef": {"name": "p"}});
+    let with = json!({"controllerName": PODIUM_GATEWAY, "parametersRef": {"name": "p"}});
     let other = json!({"controllerName": "other.test/c"});
     let classes =
         vec![class(), object("GatewayClass", "with", 0, &with), object("GatewayClass", "other", 0, &other)];

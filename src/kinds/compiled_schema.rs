@@ -45,7 +45,7 @@ pub(super) struct CompiledRules {
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) regex: Regex,
-    /// The approximate number of characters in the pattern once repetitions are expanded.
+    /// See [`pattern::weight`].
     pub(super) weight: u64,
 }
 

@@ -9,6 +9,7 @@ use super::columns::{Column, NONE};
 use super::resource::{Resource, SelectableField, flag, selectable};
 use apimachinery::validate::{FieldErrors, Path, metadata, names, placement, resources};
 use object::time::UNKNOWN;
+use object::well_known::label::{NODE_ROLE, NODE_ROLE_PREFIX};
 
 impl Resource for Node {
     // A kubelet registers its node together with its status.
@@ -178,9 +179,9 @@ fn reported(node: &Node, part: fn(&NodeSystemInfo) -> &String) -> Value {
 fn roles(node: &Node) -> String {
     let mut roles: Vec<&str> = Vec::new();
     for (key, value) in node.metadata.labels.iter().flatten() {
-        match key.strip_prefix("node-role.kubernetes.io/") {
+        match key.strip_prefix(NODE_ROLE_PREFIX) {
             Some(role) if !role.is_empty() => roles.push(role),
-            _ if key == "kubernetes.io/role" && !value.is_empty() => roles.push(value),
+            _ if key == NODE_ROLE && !value.is_empty() => roles.push(value),
             _ => {}
         }
     }

@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use object::quantity::Amount;
+use object::well_known::label::RENAMED_NODE_LABELS;
 use serde_json::json;
 use serde_json::{Map, Value};
 
@@ -151,19 +152,10 @@ impl Resource for PersistentVolume {
 /// The field of a CSI volume that may be set after the volume's creation.
 const EXPANSION_SECRET: &str = "controllerExpandSecretRef";
 
-/// Renamed node labels: old and new names. The node affinity of a volume may change from one to the other.
-const RENAMED_LABELS: &[(&str, &str)] = &[
-    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
-    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
-    ("beta.kubernetes.io/os", "kubernetes.io/os"),
-    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
-    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
-];
-
 /// Returns whether two versions of a volume select the same nodes, up to renamed labels.
 fn same_affinity(now: &PersistentVolumeSpec, before: &PersistentVolumeSpec) -> bool {
     let renamed = |old: &NodeSelectorRequirement, new: &NodeSelectorRequirement| {
-        let new_name = RENAMED_LABELS.iter().find(|(name, _)| *name == old.key).map(|(_, name)| *name);
+        let new_name = RENAMED_NODE_LABELS.iter().find(|(name, ..)| *name == old.key).map(|(.., name)| *name);
         let key = if new_name == Some(&new.key) { new.key.clone() } else { old.key.clone() };
         NodeSelectorRequirement { key, ..old.clone() }
     };

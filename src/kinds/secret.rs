@@ -11,6 +11,8 @@ use super::config_map::{MAX_BYTES, frozen};
 use super::resource::{Resource, SelectableField, selectable, text};
 use apimachinery::default::set_text;
 use apimachinery::validate::{FieldErrors, Path, names};
+use object::well_known::annotation::SERVICE_ACCOUNT_NAME;
+use object::well_known::secret_type::{DOCKERCFG, DOCKERCONFIGJSON, SERVICE_ACCOUNT_TOKEN};
 
 impl Resource for Secret {
     const COUNTED_BY_PLURAL: bool = true;
@@ -66,19 +68,18 @@ impl Resource for Secret {
 
 /// Validates the data that well-known types of secrets require.
 fn secret_type(errors: &mut FieldErrors, secret: &Secret) {
-    const ACCOUNT: &str = "kubernetes.io/service-account.name";
     let value = |key: &str| secret.data.as_ref().and_then(|d| d.get(key));
     let path = Path::root("data");
     let required: &[&str] = match secret.type_.as_deref().unwrap_or_default() {
-        "kubernetes.io/service-account-token" => {
+        SERVICE_ACCOUNT_TOKEN => {
             let annotations = secret.metadata.annotations.as_ref();
-            if annotations.and_then(|a| a.get(ACCOUNT)).is_none_or(String::is_empty) {
-                errors.required(&Path::root("metadata.annotations").key(ACCOUNT), "");
+            if annotations.and_then(|a| a.get(SERVICE_ACCOUNT_NAME)).is_none_or(String::is_empty) {
+                errors.required(&Path::root("metadata.annotations").key(SERVICE_ACCOUNT_NAME), "");
             }
             &[]
         }
-        "kubernetes.io/dockercfg" => &[".dockercfg"],
-        "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
+        DOCKERCFG => &[".dockercfg"],
+        DOCKERCONFIGJSON => &[".dockerconfigjson"],
         "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
         "kubernetes.io/tls" => &["tls.crt", "tls.key"],
         "kubernetes.io/basic-auth" => {

@@ -18,9 +18,11 @@ use apimachinery::formats;
 use apimachinery::validate::{FieldErrors, Path};
 use base::quote::quote;
 
-/// The limit on pattern matching for one object: the sum of the lengths of texts times the expanded lengths of their
-/// patterns. It allows two megabytes against a pattern of a hundred characters, which takes seconds in the worst case.
-const MAX_MATCHED_LETTERS: u64 = 200_000_000;
+/// The limit on the cost of pattern matching for one object, because the time for a match grows with the text and with
+/// the pattern. A match costs the length of the text in bytes times the length of the pattern in characters, after its
+/// repetitions are written out. Two megabytes of text may be matched against a pattern of a hundred characters, which
+/// takes seconds in the worst case.
+const MAX_MATCHING_COST: u64 = 200_000_000;
 
 /// A decompressed schema.
 #[derive(Clone)]
@@ -82,7 +84,7 @@ impl Structural {
         old: Option<&Map<String, Value>>,
         errors: &mut FieldErrors,
     ) {
-        let validator = Validator { compiled: &self.0, letters: Cell::new(MAX_MATCHED_LETTERS) };
+        let validator = Validator { compiled: &self.0, matching_budget: Cell::new(MAX_MATCHING_COST) };
         validator.validate_root(&self.0.root, fields, old, errors);
         let of_lists = |fields: &Map<String, Value>| {
             let mut found = FieldErrors::default();
@@ -98,8 +100,8 @@ impl Structural {
 /// One validation of an object.
 struct Validator<'s> {
     compiled: &'s CompiledSchema,
-    /// The remaining budget for pattern matching: lengths of texts times lengths of patterns.
-    letters: Cell<u64>,
+    /// The part of [`MAX_MATCHING_COST`] that is left.
+    matching_budget: Cell<u64>,
 }
 
 impl Validator<'_> {
@@ -239,12 +241,13 @@ impl Validator<'_> {
 
     /// Returns whether a text matches a pattern; `None` if the budget does not suffice to find out.
     fn matches(&self, pattern: &Pattern, text: &str) -> Option<bool> {
-        let letters = (text.len() as u64 + 1).saturating_mul(pattern.weight);
-        self.letters.set(self.letters.get().checked_sub(letters)?);
+        let cost = (text.len() as u64 + 1).saturating_mul(pattern.weight);
+        self.matching_budget.set(self.matching_budget.get().checked_sub(cost)?);
         Some(pattern.regex.is_match(text))
     }
 
     fn validate_text(&self, schema: &JSONSchemaProps, text: &str, path: &Path<'_>, errors: &mut FieldErrors) {
+        // OpenAPI's lengths are in characters, although Kubernetes' message for a text that is too long says bytes.
         let length = text.chars().count();
         if let Some(most) = schema.max_length.and_then(|most| usize::try_from(most).ok())
             && length > most
@@ -544,6 +547,10 @@ mod tests {
                 vec!["spec.code: Invalid value: \"A\": spec.code in body should match '^[a-z]+$'"],
             ),
             (json!({"size": 1, "code": "abcde"}), vec!["spec.code: Too long: may not be more than 4 bytes"]),
+            (
+                json!({"size": 1, "code": "éééé"}),
+                vec!["spec.code: Invalid value: \"éééé\": spec.code in body should match '^[a-z]+$'"],
+            ),
             (json!({"size": 1, "tags": ["a", "a"]}), vec!["spec.tags[1]: Duplicate value: \"a\""]),
             (
                 json!({"size": 1, "tags": ["a", "b", "c"]}),

@@ -20,11 +20,12 @@ use api::controller_status::Subsystem;
 use api::{Api, ApiError};
 use base::mistakes::Mistake;
 use base::task::Tasks;
-use extension::node_fence::{FENCE_FINALIZER, FENCED, FENCED_TAINT, FencePhase, NodeFence};
+use extension::node_fence::{FENCED, FENCED_TAINT, FencePhase, NodeFence};
 use object::conditions::{self, ConditionStatus};
 use object::owner::is_terminating;
 use object::taint::effect::NO_EXECUTE;
 use object::well_known::condition::READY;
+use object::well_known::finalizer::PODIUM_FENCE;
 use object::well_known::taint::OUT_OF_SERVICE;
 use object::{Key, Kind, SharedObject, TypedKind};
 use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found, optional, preconditions};
@@ -146,7 +147,7 @@ impl<R: NodeRunner> FencingController<R> {
                     .write_phase(fence, FencePhase::Pending, "NoSuchNode", &format!("node {name} not found"))
                     .map(drop);
             };
-            preconditions::add_finalizer(&self.api, fence, FENCE_FINALIZER)?;
+            preconditions::add_finalizer(&self.api, fence, PODIUM_FENCE)?;
             let reason = fence.spec.reason.as_deref().unwrap_or("no reason given");
             let message = format!(
                 "Fencing node {name}: its kubelet is stopped and its processes are killed ({reason})"
@@ -303,7 +304,7 @@ impl<R: NodeRunner> FencingController<R> {
     /// Ends a fence by deleting its object.
     fn end(&self, fence: &SharedObject<NodeFence>) -> Result<(), ApiError> {
         preconditions::delete(&self.api, fence)?;
-        preconditions::remove_finalizer(&self.api, fence, FENCE_FINALIZER)
+        preconditions::remove_finalizer(&self.api, fence, PODIUM_FENCE)
     }
 
     /// Writes the phase of a fence; returns true if it changed.

@@ -44,7 +44,7 @@ pub fn disrupt(api: &Api, pod: &SharedObject<Pod>, disruption: &Disruption<'_>) 
     let options = DeleteOptions { grace_period_seconds: grace_seconds, ..DeleteOptions::uid(pod.uid()) };
     match api.delete(Kind::Pod, &pod.key(), &options) {
         Ok(_) => Ok(true),
-        Err(error) if error.is_deleted_or_replaced() => Ok(false),
+        Err(error) if error.is_not_found_or_conflict() => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -11,7 +11,7 @@ pub fn ignore_not_found<T>(outcome: Result<T, ApiError>) -> Result<(), ApiError>
 /// object was replaced or changed.
 pub fn ignore_gone<T>(outcome: Result<T, ApiError>) -> Result<(), ApiError> {
     match outcome {
-        Err(error) if !error.is_deleted_or_replaced() => Err(error),
+        Err(error) if !error.is_not_found_or_conflict() => Err(error),
         _ => Ok(()),
     }
 }

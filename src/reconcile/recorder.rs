@@ -172,29 +172,20 @@ impl Recorder {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::{Container, Namespace, Pod, PodSpec};
-
     use super::*;
-    use api::ApiConfig;
-    use base::clock::Clock;
+    use crate::test_api::{api, create_config_map};
     use object::Kind;
-    use store::Store;
 
     #[tokio::test(start_paused = true)]
     async fn a_repeated_event_is_counted_and_a_different_one_is_recorded_api_11() {
-        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let meta = |name: &str| ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
-        api.create_as(Namespace { metadata: meta("default"), ..Namespace::default() }).unwrap();
-        let container = Container { name: "c".into(), image: Some("i".into()), ..Container::default() };
-        let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
-        let pod = api.create_as(Pod { metadata: meta("p"), spec: Some(spec), ..Pod::default() }).unwrap();
+        let api = api();
+        let about = create_config_map(&api, "map");
         let recorder = Recorder::new(&api, "kubelet");
         for message in ["slow", "slow", "slower"] {
-            recorder.warning(pod.object(), "Unhealthy", message);
+            recorder.warning(about.object(), "Unhealthy", message);
         }
         let mut recorded: Vec<_> = api
-            .list_as::<Event>(Some("default"))
+            .list_as::<Event>(Some("n"))
             .iter()
             .map(|e| (e.message.clone().unwrap(), e.count.unwrap(), e.type_.clone().unwrap()))
             .collect();
@@ -205,10 +196,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn two_components_tell_of_one_object_at_one_instant_api_11() {
-        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let meta = |name: &str| ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
-        let about = api.create_as(Namespace { metadata: meta("default"), ..Namespace::default() }).unwrap();
+        let api = api();
+        let about = create_config_map(&api, "map");
         for component in ["one", "another", "a third"] {
             Recorder::new(&api, component).normal(about.object(), "Tested", component);
         }

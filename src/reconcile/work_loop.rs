@@ -179,13 +179,12 @@ impl ControllerProbe for WorkLoop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::ApiConfig;
-    use store::Store;
+    use crate::test_api::api;
 
     #[tokio::test(start_paused = true)]
     async fn a_loop_tells_what_it_does_how_long_and_what_went_wrong_con_19() {
-        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
+        let api = api();
+        let clock = api.clock().clone();
         let (tasks, of_loop) = (Tasks::new(), Tasks::new());
         let chores = WorkLoop::start(&api, "chores", Subsystem::Cluster, &of_loop);
         let controller = || api.controller("chores").expect("it is known").expect("it runs");

@@ -6,13 +6,13 @@ use std::net::{IpAddr, SocketAddr};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
-use super::names::SERVICE_NAME;
 use super::report::{Finding, WalkStep};
 use super::services::{SelectedPort, distance};
 use super::{Facts, Key};
 use object::host_ports::declared_ports;
 use object::pod::{Phase, condition, is_ready, node_name, phase};
 use object::selector::{Labels, Selector};
+use object::well_known::label::SERVICE_NAME;
 
 /// Maximum number of pods listed in a finding: users can create any number.
 const MAX_LISTED: usize = 5;

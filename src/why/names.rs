@@ -11,10 +11,8 @@ use ::services::ServiceEndpoints;
 use base::resolv_conf::ResolvConf;
 use dns::answer::{Answer, find_records};
 use dns::index::Index;
+use object::well_known::label::SERVICE_NAME;
 use object::{ClusterDomain, Key, SharedObject};
-
-/// The label that links a slice to its service.
-pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// The result of resolving a name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,20 +1,15 @@
 //! Addresses and node ports through the API.
 
-use super::*;
-
-use k8s_openapi::api::core::v1::Namespace;
 use serde_json::{Value, json};
 
-use crate::{ApiConfig, DeleteOptions, WriteOptions};
-use base::clock::Clock;
+use super::*;
+use crate::test_api::api;
+use crate::{DeleteOptions, WriteOptions};
 use object::Key;
-use store::Store;
 
 #[tokio::test]
 async fn node_ports_are_one_services_alone_and_come_back_svc_1() {
-    let api = Api::new(Store::ephemeral(), Clock::machine(), ApiConfig::default());
-    let namespace = json!({"metadata": {"name": "default"}});
-    api.create_as::<Namespace>(serde_json::from_value(namespace).unwrap()).unwrap();
+    let api = api(&["default"]);
     let service = |name: &str, type_: &str, ports: Value| -> Service {
         serde_json::from_value(json!({"metadata": {"name": name, "namespace": "default"},
             "spec": {"type": type_, "ports": ports}}))
@@ -68,9 +63,7 @@ async fn node_ports_are_one_services_alone_and_come_back_svc_1() {
 
 #[tokio::test]
 async fn a_load_balancer_without_node_ports_gets_none_svc_1() {
-    let api = Api::new(Store::ephemeral(), Clock::machine(), ApiConfig::default());
-    let namespace = json!({"metadata": {"name": "default"}});
-    api.create_as::<Namespace>(serde_json::from_value(namespace).unwrap()).unwrap();
+    let api = api(&["default"]);
     for (name, allocate, expected) in
         [("default", json!(null), 1), ("with", json!(true), 1), ("without", json!(false), 0)]
     {
@@ -84,9 +77,7 @@ async fn a_load_balancer_without_node_ports_gets_none_svc_1() {
 
 #[tokio::test]
 async fn health_checks_of_load_balancers_have_a_port_of_their_own_svc_1() {
-    let api = Api::new(Store::ephemeral(), Clock::machine(), ApiConfig::default());
-    let namespace = json!({"metadata": {"name": "default"}});
-    api.create_as::<Namespace>(serde_json::from_value(namespace).unwrap()).unwrap();
+    let api = api(&["default"]);
     let create = |name: &str, spec: Value| {
         let value = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
         api.create_as::<Service>(serde_json::from_value(value).unwrap())

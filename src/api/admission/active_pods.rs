@@ -93,24 +93,19 @@ fn derived_limit(api: &Api) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::{Namespace, Node};
+    use k8s_openapi::api::core::v1::Node;
     use serde_json::json;
 
     use super::*;
+    use crate::test_api::api_with;
     use crate::{ApiConfig, DeleteOptions};
-    use base::clock::Clock;
     use object::Key;
     use object::config::Limits;
-    use store::Store;
 
     fn cluster(active_pods: Option<usize>) -> Api {
-        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
         let config =
             ApiConfig { limits: Limits { active_pods, ..Limits::default() }, ..ApiConfig::default() };
-        let api = Api::new(Store::ephemeral(), clock, config);
-        api.create_as::<Namespace>(serde_json::from_value(json!({"metadata": {"name": "ns"}})).unwrap())
-            .unwrap();
-        api
+        api_with(config, &["ns"])
     }
 
     fn make(api: &Api, name: usize) -> Result<(), ApiError> {

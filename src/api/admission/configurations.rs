@@ -100,18 +100,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{ApiConfig, WriteOptions};
+    use crate::WriteOptions;
+    use crate::test_api::api;
 
     #[test]
     fn a_changed_configuration_is_compiled_once_for_concurrent_readers_api_16() {
         const ASKING: usize = 16;
-        let clock = base::clock::Clock::machine();
-        let api = Api::new(store::Store::ephemeral(), clock, ApiConfig::default());
+        let api = api(&["a"]);
         let all: Configurations<usize> = Configurations::new(Kind::ConfigMap);
         let (begin, compiled) = (Barrier::new(ASKING), AtomicUsize::new(0));
-        let namespace = json!({"metadata": {"name": "a"}});
-        let namespace = Object::from_value(Kind::Namespace, namespace).unwrap();
-        api.create(namespace, &WriteOptions::default()).unwrap();
         for round in 1..=3 {
             let map = json!({"metadata": {"name": format!("m{round}"), "namespace": "a"}});
             let map = Object::from_value(Kind::ConfigMap, map).unwrap();

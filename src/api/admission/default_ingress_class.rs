@@ -28,19 +28,15 @@ fn names_class(ingress: &Ingress) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Namespace;
     use k8s_openapi::api::networking::v1::IngressClass;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Api, ApiConfig};
+    use crate::test_api::api;
 
     #[tokio::test(start_paused = true)]
     async fn an_ingress_without_a_class_gets_the_default_one_api_9_net_9() {
-        let clock = base::clock::Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let api = Api::new(store::Store::ephemeral(), clock, ApiConfig::default());
-        let namespace = json!({"metadata": {"name": "default"}});
-        api.create_as::<Namespace>(serde_json::from_value(namespace).unwrap()).unwrap();
+        let api = api(&["default"]);
         let class = |name: &str, is_default: &str| {
             let value = json!({"metadata": {"name": name, "annotations":
                 {"ingressclass.kubernetes.io/is-default-class": is_default}},

@@ -43,19 +43,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Api, ApiConfig, Part, WriteOptions};
-    use base::clock::Clock;
+    use crate::test_api::{api_with, without_admission};
+    use crate::{Part, WriteOptions};
     use object::{Key, Kind};
-    use store::Store;
 
     /// The pod as `kubectl replace` sends it: fields set by admission are in no manifest.
     #[tokio::test]
     async fn a_pod_that_is_replaced_by_its_manifest_is_admitted_again_api_9() {
-        let clock = Clock::starting_at("2026-11-22T00:00:00Z".parse().unwrap());
-        let config = ApiConfig { disabled_admission: vec!["ServiceAccount".into()], ..ApiConfig::default() };
-        let api = Api::new(Store::ephemeral(), clock, config);
-        let value = json!({"metadata": {"name": "default"}});
-        api.create(Object::from_value(Kind::Namespace, value).unwrap(), &WriteOptions::default()).unwrap();
+        let api = api_with(without_admission(&["ServiceAccount"]), &["default"]);
         let value = json!({"metadata": {"name": "p", "namespace": "default"},
             "spec": {"containers": [{"name": "c", "image": "i:1"}]}});
         let made =

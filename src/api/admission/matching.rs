@@ -199,13 +199,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::WriteOptions;
     use crate::admission::attributes::{Options, Requester, Subject};
-    use crate::{ApiConfig, WriteOptions};
+    use crate::test_api::api;
     use object::Object;
-
-    fn api() -> Api {
-        Api::new(store::Store::ephemeral(), base::clock::Clock::machine(), ApiConfig::default())
-    }
 
     fn of_pod<'a>(operation: Operation, subresource: &'a str, options: &'a WriteOptions) -> Attributes<'a> {
         Attributes {
@@ -234,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_rule_is_about_what_it_names_api_16() {
-        let (api, options) = (api(), WriteOptions::default());
+        let (api, options) = (api(&[]), WriteOptions::default());
         for (rule, operation, subresource, expected) in [
             ("CREATE core v1 pods", Operation::Create, "", true),
             ("CREATE core v1 pods", Operation::Update, "", false),
@@ -264,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_namespace_belongs_to_the_cluster_and_is_in_itself_api_16() {
-        let (api, options) = (api(), WriteOptions::default());
+        let (api, options) = (api(&[]), WriteOptions::default());
         let make = |name: &str, labels| {
             let value = json!({"metadata": {"name": name, "labels": labels}});
             Object::from_value(Kind::Namespace, value).unwrap()
@@ -311,7 +308,7 @@ mod tests {
 
     #[test]
     fn equivalent_rules_mean_every_version_of_what_they_name_api_16() {
-        let (api, options) = (api(), WriteOptions::default());
+        let (api, options) = (api(&[]), WriteOptions::default());
         let old = ServedKind::from_path("autoscaling", "v1", "horizontalpodautoscalers").unwrap();
         let attributes = Attributes { resource: old, ..of_pod(Operation::Create, "", &options) };
         let rule = "CREATE autoscaling v2 horizontalpodautoscalers";

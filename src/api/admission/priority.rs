@@ -102,22 +102,14 @@ fn validate_class(api: &Api, object: &Object) -> Result<(), ApiError> {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Namespace;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::ApiConfig;
-    use base::clock::Clock;
-    use store::Store;
+    use crate::test_api::{api_with, without_admission};
 
     #[tokio::test(start_paused = true)]
     async fn a_pod_has_the_number_and_the_policy_of_its_class_and_no_others_sch_7() {
-        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let disabled_admission = ["ServiceAccount", "NamespaceLifecycle"].map(String::from).to_vec();
-        let config = ApiConfig { disabled_admission, ..ApiConfig::default() };
-        let api = Api::new(Store::ephemeral(), clock, config);
-        let namespace = json!({"metadata": {"name": "n"}});
-        api.create_as::<Namespace>(serde_json::from_value(namespace).unwrap()).unwrap();
+        let api = api_with(without_admission(&["ServiceAccount"]), &["n"]);
         for (name, policy) in [("polite", "Never"), ("rude", "PreemptLowerPriority")] {
             let class = json!({"metadata": {"name": name}, "value": 7, "preemptionPolicy": policy});
             api.create_as::<PriorityClass>(serde_json::from_value(class).unwrap()).unwrap();

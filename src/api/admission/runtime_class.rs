@@ -141,19 +141,13 @@ fn includes(all: &Toleration, one: &Toleration) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::{Api, ApiConfig};
-    use base::clock::Clock;
+    use crate::test_api::api;
     use object::Object;
-    use store::Store;
 
     /// Regression: a pod that requested gVisor ran without it.
     #[tokio::test(start_paused = true)]
     async fn a_pod_of_a_runtime_class_that_is_not_there_is_refused_api_17() {
-        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let namespace = json!({"metadata": {"name": "default"}});
-        api.create_as::<k8s_openapi::api::core::v1::Namespace>(serde_json::from_value(namespace).unwrap())
-            .unwrap();
+        let api = api(&["default"]);
         let made = |extra: Value| {
             let mut pod = json!({"metadata": {"name": "p", "namespace": "default"},
                 "spec": {"containers": [{"name": "c", "image": "x"}]}});
@@ -173,12 +167,10 @@ mod tests {
     /// API-17: as Kubernetes' plugin of this name.
     #[tokio::test(start_paused = true)]
     async fn a_pod_is_filled_from_its_runtime_class_and_what_contradicts_it_is_refused_api_17() {
-        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let api = api(&["default"]);
         let make = |value: Value| {
             api.create(Object::from_any_value(value).unwrap(), &crate::WriteOptions::default())
         };
-        make(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}})).unwrap();
         make(json!({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata",
             "overhead": {"podFixed": {"cpu": 0.25, "memory": "64Mi"}},
             "scheduling": {"nodeSelector": {"runtime": "kata"}, "tolerations": [

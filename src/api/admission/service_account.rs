@@ -146,16 +146,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Api, ApiConfig};
-    use base::clock::Clock;
-    use store::Store;
+    use crate::test_api::api;
 
     fn created(accounts: &[Value], mut pod: Value) -> Result<Value, String> {
-        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let namespace = json!({"metadata": {"name": "ns"}});
-        api.create_as::<k8s_openapi::api::core::v1::Namespace>(serde_json::from_value(namespace).unwrap())
-            .unwrap();
+        let api = api(&["ns"]);
         for account in accounts {
             let mut account = account.clone();
             account["metadata"]["namespace"] = json!("ns");

@@ -1,24 +1,17 @@
 //! Tables of permissions by the default roles and by changing bindings.
 
-use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{ApiConfig, DeleteOptions, WriteOptions};
-use base::clock::Clock;
+use crate::test_api;
+use crate::{DeleteOptions, WriteOptions};
 use object::{Key, Object};
-use store::Store;
 
 const NAMESPACES: [&str; 5] = ["a", "b", "kube-system", "kube-public", "kube-node-lease"];
 
 pub(super) fn api() -> Api {
-    let clock = Clock::starting_at("2026-11-22T00:00:00Z".parse().unwrap());
-    let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-    for name in NAMESPACES {
-        let namespace = json!({"metadata": {"name": name}});
-        api.create_as::<Namespace>(serde_json::from_value(namespace).unwrap()).unwrap();
-    }
+    let api = test_api::api(&NAMESPACES);
     api.reconcile_default_roles().unwrap();
     api
 }

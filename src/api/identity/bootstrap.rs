@@ -7,10 +7,10 @@ use sha2::{Digest, Sha256};
 
 use super::{AUTHENTICATED, TokenError, User};
 use crate::Api;
+use object::well_known::secret_type::BOOTSTRAP_TOKEN;
 use object::{Key, SharedObject};
 
 const NAMESPACE: &str = "kube-system";
-const TYPE: &str = "bootstrap.kubernetes.io/token";
 /// The group of all bootstrap tokens; the prefix of their additional groups.
 const GROUP: &str = "system:bootstrappers";
 const UNKNOWN: TokenError = TokenError::Malformed("unknown or expired bootstrap token");
@@ -36,7 +36,7 @@ impl Api {
         // Hashes, so that the comparison takes the same time for every input.
         let same = Sha256::digest(text("token-secret").unwrap_or_default()) == Sha256::digest(secret);
         let going = stored.metadata.deletion_timestamp.is_some();
-        let usable = stored.type_.as_deref() == Some(TYPE)
+        let usable = stored.type_.as_deref() == Some(BOOTSTRAP_TOKEN)
             && text("token-id") == Some(id)
             && text("usage-bootstrap-authentication") == Some("true");
         if !same || going || !usable || self.is_expired(text("expiration")) {
@@ -66,22 +66,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ApiConfig;
-    use base::clock::Clock;
-    use store::Store;
+    use crate::test_api::api;
 
     #[tokio::test(start_paused = true)]
     async fn a_bootstrap_token_is_what_its_secret_says_api_15() {
-        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let namespace = json!({"metadata": {"name": NAMESPACE}});
-        api.create_as::<k8s_openapi::api::core::v1::Namespace>(serde_json::from_value(namespace).unwrap())
-            .unwrap();
+        let api = api(&[NAMESPACE]);
         let token = "abcdef.0123456789abcdef";
         let data = json!({"token-id": "abcdef", "token-secret": "0123456789abcdef",
             "usage-bootstrap-authentication": "true", "auth-extra-groups": "system:bootstrappers:nodes",
             "expiration": "2026-11-22T00:00:00Z"});
-        let secret: Secret = serde_json::from_value(json!({"type": TYPE,
+        let secret: Secret = serde_json::from_value(json!({"type": BOOTSTRAP_TOKEN,
             "metadata": {"name": "bootstrap-token-abcdef", "namespace": NAMESPACE}, "stringData": data}))
         .unwrap();
         api.create_as(secret).unwrap();

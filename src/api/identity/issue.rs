@@ -210,18 +210,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::DeleteOptions;
     use crate::identity::TokenError;
-    use crate::{ApiConfig, DeleteOptions};
-    use base::clock::Clock;
-    use store::Store;
+    use crate::test_api;
 
     fn api() -> Api {
-        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        api.create_as::<k8s_openapi::api::core::v1::Namespace>(
-            serde_json::from_value(json!({"metadata": {"name": "ns"}})).unwrap(),
-        )
-        .unwrap();
+        let api = test_api::api(&["ns"]);
         for name in ["default", "robot"] {
             let account = json!({"metadata": {"name": name, "namespace": "ns"}});
             api.create_as::<ServiceAccount>(serde_json::from_value(account).unwrap()).unwrap();

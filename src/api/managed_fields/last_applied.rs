@@ -8,14 +8,12 @@ use super::types::Type;
 use super::versions::changes;
 use apimachinery::validate::metadata::ANNOTATIONS_MAX_BYTES;
 use object::managed::FieldSet;
+use object::well_known::annotation::LAST_APPLIED;
 
 /// The only manager for which the annotation is maintained.
 pub(crate) const KUBECTL: &str = "kubectl";
-/// The annotation in which client-side apply records its configuration.
-const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
 fn annotation(object: &Value) -> Option<&str> {
-    object.get("metadata")?.get("annotations")?.get(ANNOTATION)?.as_str()
+    object.get("metadata")?.get("annotations")?.get(LAST_APPLIED)?.as_str()
 }
 
 /// Returns the fields of the annotation whose values in the live object are unchanged.
@@ -36,15 +34,15 @@ pub(crate) fn renew(next: &mut Value, config: &Value) {
     }
     let mut config = config.clone();
     if let Some(annotations) = config.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        annotations.shift_remove(ANNOTATION);
+        annotations.shift_remove(LAST_APPLIED);
     }
     config.sort_all_objects();
     let Some(annotations) = next.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
         return;
     };
-    annotations.insert(ANNOTATION.into(), format!("{config}\n").into());
+    annotations.insert(LAST_APPLIED.into(), format!("{config}\n").into());
     let length = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
     if annotations.iter().map(length).sum::<usize>() > ANNOTATIONS_MAX_BYTES {
-        annotations.shift_remove(ANNOTATION);
+        annotations.shift_remove(LAST_APPLIED);
     }
 }

@@ -92,20 +92,14 @@ impl Api {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Namespace;
     use serde_json::json;
 
     use super::*;
-    use crate::ApiConfig;
-    use base::clock::Clock;
-    use store::Store;
+    use crate::test_api::api;
 
     #[test]
     fn binding_keeps_the_generation_and_says_that_it_has_seen_it_api_2() {
-        let clock = Clock::starting_at("2026-11-28T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
-        api.create_as(namespace).unwrap();
+        let api = api(&["n"]);
         let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "n"},
             "spec": {"containers": [{"name": "c", "image": "busybox"}]}}))
         .unwrap();

@@ -7,15 +7,7 @@ use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 use apimachinery::validate::names::dns_1123_label;
 use base::quote::quote;
 use object::quantity::Amount;
-
-/// Node labels with newer names: the old label, the version that deprecated it, and the new label.
-const OLD_NODE_LABELS: [(&str, &str, &str); 5] = [
-    ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
-    ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
-    ("failure-domain.beta.kubernetes.io/region", "v1.17", "topology.kubernetes.io/region"),
-    ("failure-domain.beta.kubernetes.io/zone", "v1.17", "topology.kubernetes.io/zone"),
-    ("beta.kubernetes.io/instance-type", "v1.17", "node.kubernetes.io/instance-type"),
-];
+use object::well_known::label::RENAMED_NODE_LABELS;
 
 /// Warns about a pod's name that is not a DNS label.
 pub(super) fn name(warnings: &mut Vec<String>, name: &str) {
@@ -31,7 +23,7 @@ pub(super) fn name(warnings: &mut Vec<String>, name: &str) {
 /// Warns about the pod spec at this path.
 pub(super) fn spec(warnings: &mut Vec<String>, path: &str, spec: &PodSpec) {
     for key in spec.node_selector.iter().flatten().map(|(key, _)| key) {
-        if let Some((_, since, new)) = OLD_NODE_LABELS.iter().find(|(old, ..)| old == key) {
+        if let Some((_, since, new)) = RENAMED_NODE_LABELS.iter().find(|(old, ..)| old == key) {
             warnings
                 .push(format!("{path}.nodeSelector[{key}]: deprecated since {since}; use \"{new}\" instead"));
         }

@@ -1,19 +1,16 @@
 //! Status fields that objects have from their creation on: clients read them without a check.
 
+use crate::test_api::{api_with, without_admission};
 use manifest::from_yaml;
 use serde_json::json;
 
-use crate::{Api, ApiConfig, WriteOptions};
-use base::clock::Clock;
+use crate::WriteOptions;
 use object::{Kind, Object};
-use store::Store;
 
 /// Kubernetes' encoding writes these fields even if they are empty.
 #[tokio::test]
 async fn new_objects_have_the_status_that_kubernetes_writes_api_8() {
-    let clock = Clock::starting_at("2026-11-22T00:00:00Z".parse().unwrap());
-    let disabled_admission = ["ServiceAccount", "NamespaceLifecycle"].map(String::from).to_vec();
-    let api = Api::new(Store::ephemeral(), clock, ApiConfig { disabled_admission, ..ApiConfig::default() });
+    let api = api_with(without_admission(&["ServiceAccount", "NamespaceLifecycle"]), &[]);
     let template = "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}";
     let job = "template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}";
     let selector = "selector: {matchLabels: {a: b}}";

@@ -3,14 +3,13 @@
 
 use k8s_openapi::api::core::v1::{AppArmorProfile, PodSpec, SeccompProfile};
 use object::selector::Labels;
-use object::well_known::annotation::MIRROR_POD;
+use object::well_known::annotation::{MIRROR_POD, SECCOMP_POD};
 
 use base::quote::quote;
 
 use super::field::{FieldErrors, Path};
 use super::paths;
 
-const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 

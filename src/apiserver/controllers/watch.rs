@@ -23,6 +23,7 @@ use crate::watch_events::{followed, put_value, refusal};
 use api::controller_changes::{ControllerSnapshot, ObservedController};
 use api::{Api, ApiError};
 use object::Revision;
+use object::well_known::annotation::INITIAL_EVENTS_END;
 
 /// The interval between two observations.
 const EVERY: Duration = Duration::from_secs(1);
@@ -164,7 +165,7 @@ impl ControllerWatch {
     fn put_bookmark(&self, out: &mut ChunkBuilder, ends_initial: bool) {
         let mut metadata = json!({"resourceVersion": self.delivered.to_string(), "creationTimestamp": null});
         if ends_initial {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
         }
         let partial = |version: &str| -> Value {
             json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": metadata})

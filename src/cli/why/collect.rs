@@ -21,6 +21,7 @@ use base::optional_file::read_optional;
 use base::resolv_conf::ResolvConf;
 use console_data::decoded::TypedApi;
 use network_policy::Protocol;
+use object::well_known::parameter::PODIUM_NETWORK;
 use object::{Key, TypedKind};
 use why::{
     ConnectionQuestion, Destination, Facts, Outcome, ProbeResults, Report, SelectingPolicies, meaning,
@@ -221,7 +222,7 @@ async fn look_up(name: &str) -> Vec<IpAddr> {
 /// Sends a query to the node of a pod.
 async fn query_node<T: DeserializeOwned>(client: &Client, pod: &Key, question: &str) -> Result<T, String> {
     let Key { namespace, name } = pod;
-    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/exec?podium.dev/network={question}");
+    let path = format!("/api/v1/namespaces/{namespace}/pods/{name}/exec?{PODIUM_NETWORK}={question}");
     let request = http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
     client.request(request).await.map_err(|error| match error {
         kube::Error::Api(status) => status.message,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::capacity;
-use super::desired::{CAPACITY, DesiredNode, Origin};
+use super::desired::{DesiredNode, Origin};
 use super::fence_phase::fence_of;
 use super::settings::ZoneDefaults;
 use crate::addresses::AddressPlan;
@@ -27,7 +27,7 @@ use kubelet::{Kubelet, Kubelets, NodeConfig, NodeDiskFault};
 use object::Key;
 use object::low_ports::LowPorts;
 use object::quantity::ResourceList;
-use object::well_known::annotation::PODIUM_NODE;
+use object::well_known::annotation::{PODIUM_CAPACITY, PODIUM_NODE};
 use operators::faults::{NodeFaults, WriteFault};
 use reconcile::Recorder;
 
@@ -265,7 +265,7 @@ impl NodeContext {
             annotations.insert(PODIUM_NODE.into(), how.into());
             if !desired.capacity.is_empty() {
                 let text = serde_json::to_string(&desired.capacity).expect("quantities have string keys");
-                annotations.entry(CAPACITY.into()).or_insert(text);
+                annotations.entry(PODIUM_CAPACITY.into()).or_insert(text);
             }
             Ok(())
         });

@@ -8,11 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use crate::node_settings::{NodeCounts, NodeSettings};
 use object::owner::is_terminating;
 use object::quantity::ResourceList;
-use object::well_known::annotation::PODIUM_NODE;
-
-/// The annotation that records the `status.capacity` with which a Node object requested its node, since the kubelet
-/// then overwrites the status.
-pub(super) const CAPACITY: &str = "podium.dev/capacity";
+use object::well_known::annotation::{PODIUM_CAPACITY, PODIUM_NODE};
 
 /// The origin of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +77,7 @@ pub(super) fn requested_node(node: &Node) -> Option<DesiredNode> {
         _ => return None,
     };
     let status = node.status.as_ref();
-    let capacity = match annotations.get(CAPACITY).and_then(|text| serde_json::from_str(text).ok()) {
+    let capacity = match annotations.get(PODIUM_CAPACITY).and_then(|text| serde_json::from_str(text).ok()) {
         Some(first) => first,
         // Once a kubelet has reported, the status has the kubelet's values, not the requested ones.
         None if has_kubelet_reported(node) => ResourceList::new(),
@@ -283,7 +279,7 @@ mod tests {
         );
         reported["status"]["nodeInfo"]["kubeletVersion"] = json!("v1.37.0");
         assert_eq!(node(reported.clone()).unwrap(), "{}", "a reported capacity is not a requested one");
-        reported["metadata"]["annotations"][CAPACITY] = json!(r#"{"cpu":"3"}"#);
+        reported["metadata"]["annotations"][PODIUM_CAPACITY] = json!(r#"{"cpu":"3"}"#);
         assert_eq!(node(reported).unwrap(), r#"{"cpu":"3"}"#);
         assert_eq!(node(json!({"metadata": {"name": "x", "annotations": {PODIUM_NODE: "vm"}}})), None);
         let going =

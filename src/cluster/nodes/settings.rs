@@ -13,9 +13,7 @@ use crate::node_settings::NodeSettings;
 use api::{Api, ApiError};
 use base::clock::time;
 use object::Key;
-
-/// The annotation with the last applied settings of the config file.
-const ANNOTATION: &str = "podium.dev/node-settings";
+use object::well_known::annotation::PODIUM_NODE_SETTINGS;
 
 /// The last applied settings, as the annotation holds them.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -41,14 +39,16 @@ fn apply(
     now: jiff::Timestamp,
 ) {
     let annotations = node.metadata.annotations.get_or_insert_default();
-    let before: LastApplied =
-        annotations.get(ANNOTATION).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let before: LastApplied = annotations
+        .get(PODIUM_NODE_SETTINGS)
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
     let last_applied = LastApplied::by(settings);
     if last_applied == LastApplied::default() {
-        annotations.remove(ANNOTATION);
+        annotations.remove(PODIUM_NODE_SETTINGS);
     } else {
         let text = serde_json::to_string(&last_applied).expect("settings have string keys");
-        annotations.insert(ANNOTATION.into(), text);
+        annotations.insert(PODIUM_NODE_SETTINGS.into(), text);
     }
     let labels = node.metadata.labels.get_or_insert_default();
     // Removes labels that the file no longer has, except those whose value a user has changed since.
@@ -171,7 +171,7 @@ mod tests {
             apply(&mut node, &settings(last_applied), None, now);
             assert_eq!(node, before, "{last_applied}: said twice");
         }
-        assert!(!node.metadata.annotations.unwrap_or_default().contains_key(ANNOTATION));
+        assert!(!node.metadata.annotations.unwrap_or_default().contains_key(PODIUM_NODE_SETTINGS));
     }
 
     #[test]

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use api::{Api, ApiError};
-use extension::cluster_snapshot::{
-    ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec, SNAPSHOT_FINALIZER,
-};
+use extension::cluster_snapshot::{ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec};
 use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubelet::volumes::user_of;
+use object::well_known::annotation::PODIUM_FIRST_RESTORE;
+use object::well_known::finalizer::PODIUM_SNAPSHOT_FILE;
 use object::{Object, Revision, TypedKind};
-use operators::snapshots::{OF_NOTHING, SavedState, SnapshotFailure, SnapshotHooks};
+use operators::snapshots::{SavedState, SnapshotFailure, SnapshotHooks};
 
 use super::actors::Actors;
 use super::data_dir::{DataDir, DataDirError, write_private};
@@ -137,7 +137,7 @@ pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
         }
         let metadata = ObjectMeta {
             name: Some(name.clone()),
-            finalizers: Some(vec![SNAPSHOT_FINALIZER.to_owned()]),
+            finalizers: Some(vec![PODIUM_SNAPSHOT_FILE.to_owned()]),
             ..ObjectMeta::default()
         };
         let claims = files.about(&name).is_ok_and(|(_, about, _)| !about.claims.is_empty());
@@ -154,7 +154,7 @@ pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
     });
     match request {
         Ok((spec, request)) => {
-            let annotation = (OF_NOTHING.to_owned(), "true".to_owned());
+            let annotation = (PODIUM_FIRST_RESTORE.to_owned(), "true".to_owned());
             let metadata = ObjectMeta {
                 generate_name: Some("at-start-".to_owned()),
                 annotations: (request["first"] == true).then(|| [annotation].into()),

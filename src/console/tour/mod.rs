@@ -17,9 +17,7 @@ use console_data::scope::Scope;
 use console_data::store::{Stores, uid_of};
 use console_toolkit::command::{Bindings, Command};
 use object::ObjectPart as _;
-
-/// The annotation that counts a Deployment's rollouts.
-const REVISION: &str = "deployment.kubernetes.io/revision";
+use object::well_known::annotation::DEPLOYMENT_REVISION;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum TourStep {
@@ -347,7 +345,7 @@ fn template(web: &Deployment) -> Value {
 
 fn revision(web: &Deployment) -> i64 {
     let annotations = web.metadata.annotations.as_ref();
-    annotations.and_then(|all| all.get(REVISION)?.parse().ok()).unwrap_or(0)
+    annotations.and_then(|all| all.get(DEPLOYMENT_REVISION)?.parse().ok()).unwrap_or(0)
 }
 
 fn cordoned(stores: &Stores) -> impl Iterator<Item = (&str, &Node)> {

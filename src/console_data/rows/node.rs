@@ -13,6 +13,7 @@ use console_toolkit::health::Health;
 use object::node::condition_status;
 pub use object::node::is_ready;
 use object::quantity::Amount;
+use object::well_known::label;
 
 /// Returns kubectl's columns, with pods, their requests, measured usage, and the zone.
 pub(crate) fn columns() -> Vec<Column> {
@@ -110,7 +111,7 @@ fn share(part: i64, of: i64) -> f64 {
 
 /// Returns the zone of the node, if it has a label for it.
 pub fn zone(node: &Node) -> Option<&str> {
-    node.metadata.labels.as_ref()?.get("topology.kubernetes.io/zone").map(String::as_str)
+    node.metadata.labels.as_ref()?.get(label::ZONE).map(String::as_str)
 }
 
 pub(crate) fn row(node: &Node, stores: &Stores) -> Option<Row> {
@@ -119,8 +120,7 @@ pub(crate) fn row(node: &Node, stores: &Stores) -> Option<Row> {
     let labels = node.metadata.labels.iter().flatten();
     let roles: BTreeSet<&str> = labels
         .filter_map(|(key, value)| {
-            key.strip_prefix("node-role.kubernetes.io/")
-                .or((key == "kubernetes.io/role").then_some(value.as_str()))
+            key.strip_prefix(label::NODE_ROLE_PREFIX).or((key == label::NODE_ROLE).then_some(value.as_str()))
         })
         .collect();
     let roles: Vec<&str> = roles.into_iter().collect();

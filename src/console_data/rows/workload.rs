@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::{Cell, Column, Row};
 use console_toolkit::health::Health;
+use object::well_known::annotation::DEPLOYMENT_REVISION;
 
 /// Returns kubectl's columns, and a STATUS.
 pub(crate) fn deployment_columns() -> Vec<Column> {
@@ -108,8 +109,7 @@ pub(crate) fn replica_set_row(set: &ReplicaSet) -> Option<Row> {
     let ready = status.and_then(|s| s.ready_replicas).unwrap_or(0);
     let current = status.map_or(0, |s| s.replicas);
     let health = replica_set_health(set);
-    let revision =
-        set.metadata.annotations.as_ref().and_then(|all| all.get("deployment.kubernetes.io/revision"));
+    let revision = set.metadata.annotations.as_ref().and_then(|all| all.get(DEPLOYMENT_REVISION));
     let (_, images) = template(spec.template.as_ref());
     let cells = vec![
         Cell::server_text(set.metadata.name.as_deref().unwrap_or_default()),

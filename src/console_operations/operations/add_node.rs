@@ -12,6 +12,7 @@ use console_data::action::{Action, Mutation};
 use console_data::builtin_kinds;
 use console_data::catalogue::Catalogue;
 use console_data::resource::ObjectRef;
+use object::well_known::annotation::PODIUM_NODE;
 
 /// A resource that only Podium serves. A server that has it runs a node for each Node object that requests one.
 const PODIUM_RESOURCE: &str = "schedulingverdicts";
@@ -90,7 +91,7 @@ impl NewNode {
             "metadata": {
                 "name": self.name,
                 "labels": self.labels,
-                "annotations": {"podium.dev/node": how},
+                "annotations": {PODIUM_NODE: how},
             },
         });
         if !self.taints.is_empty() {

@@ -10,6 +10,7 @@ use console_data::context::Context;
 use console_data::resource::ObjectRef;
 use console_data::template;
 use console_toolkit::toast::Toast;
+use object::well_known::annotation::CHANGE_CAUSE;
 
 /// Shows the dialog with an image for each container.
 pub fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
@@ -105,7 +106,7 @@ fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
         return patch(target, kubectl, &assignments, json!({"spec": {"containers": list}}));
     }
     // As `--record` did; otherwise the new revision would be listed under the previous change cause.
-    let cause = json!({"annotations": {"kubernetes.io/change-cause": &kubectl}});
+    let cause = json!({"annotations": {CHANGE_CAUSE: &kubectl}});
     let body = json!({"metadata": cause, "spec": {"template": {"spec": {"containers": list}}}});
     patch(target, kubectl, &assignments, body)
 }

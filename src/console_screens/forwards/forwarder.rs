@@ -24,18 +24,15 @@ use console_data::decoded::{JsonObject, api_of};
 use console_operations::effect::ForwardRequest;
 use object::Kind;
 use object::pod::is_ready;
+use object::well_known::label::{POD_INDEX, POD_TEMPLATE_HASH, STATEFUL_SET_POD_NAME};
 
 /// Maximum number of concurrent connections of one forward; more wait to be accepted.
 const CONNECTIONS: usize = 128;
 /// Timeout for connecting to a pod.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Labels that are unique to one pod; its successor has other values.
-const POD_UNIQUE_LABELS: [&str; 4] = [
-    "pod-template-hash",
-    "controller-revision-hash",
-    "statefulset.kubernetes.io/pod-name",
-    "apps.kubernetes.io/pod-index",
-];
+const POD_UNIQUE_LABELS: [&str; 4] =
+    [POD_TEMPLATE_HASH, "controller-revision-hash", STATEFUL_SET_POD_NAME, POD_INDEX];
 
 /// Requests to the task.
 #[derive(Debug)]

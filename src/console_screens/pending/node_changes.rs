@@ -8,12 +8,10 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::verdict::{NodeVerdict, Verdict};
 use console_data::rows::node::is_cordoned;
+use object::well_known::taint::UNSCHEDULABLE;
 
 /// The filter that refuses cordoned nodes.
 const CORDON: &str = "NodeUnschedulable";
-/// The taint of a cordoned node, which a pod may tolerate.
-const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
-
 /// A hash of the labels, taints and resources of each node, by its name, at the time of a verdict.
 pub(super) type NodeFingerprints = BTreeMap<String, u64>;
 
@@ -27,7 +25,7 @@ fn facts(node: &Node) -> u64 {
     let mut hasher = DefaultHasher::new();
     node.metadata.labels.hash(&mut hasher);
     let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
-    for taint in taints.filter(|taint| taint.key != CORDON_TAINT) {
+    for taint in taints.filter(|taint| taint.key != UNSCHEDULABLE) {
         (&taint.key, &taint.value, &taint.effect).hash(&mut hasher);
     }
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
@@ -78,7 +76,7 @@ pub(super) fn changes<'a>(
 fn tolerates_cordons(pod: &Pod) -> bool {
     let tolerations = pod.spec.iter().flat_map(|spec| spec.tolerations.iter().flatten());
     let mut keys = tolerations.map(|toleration| toleration.key.as_deref().unwrap_or_default());
-    keys.any(|key| key.is_empty() || key == CORDON_TAINT)
+    keys.any(|key| key.is_empty() || key == UNSCHEDULABLE)
 }
 
 #[cfg(test)]
@@ -105,7 +103,7 @@ mod tests {
         )
         .unwrap();
         let cordoned = json!({"metadata": {"name": "a", "labels": {"k": "v"}}, "spec": {"unschedulable": true,
-            "taints": [{"key": CORDON_TAINT, "effect": "NoSchedule"}]}});
+            "taints": [{"key": UNSCHEDULABLE, "effect": "NoSchedule"}]}});
         let heartbeat = json!({"metadata": {"name": "a", "labels": {"k": "v"}, "resourceVersion": "9"},
             "status": {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-05-01T12:00:09Z"}]}});
         let labelled = json!({"metadata": {"name": "a", "labels": {"k": "w"}}});

@@ -3,18 +3,22 @@
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use serde_json::{Map, Value, json};
 
-use super::history::{REVISION, without_hash};
+use super::history::without_hash;
 use console_data::action::{Action, Mutation, PatchKind};
 use console_data::resource::ObjectRef;
 use console_operations::operations::restart::is_paused;
+use object::well_known::annotation::{
+    DEPLOYMENT_DESIRED_REPLICAS, DEPLOYMENT_MAX_REPLICAS, DEPLOYMENT_REVISION, DEPLOYMENT_REVISION_HISTORY,
+    LAST_APPLIED,
+};
 
 /// System annotations that an undo leaves unchanged on the Deployment (kubectl's `annotationsToSkip`).
 const SKIPPED: [&str; 7] = [
-    "kubectl.kubernetes.io/last-applied-configuration",
-    REVISION,
-    "deployment.kubernetes.io/revision-history",
-    "deployment.kubernetes.io/desired-replicas",
-    "deployment.kubernetes.io/max-replicas",
+    LAST_APPLIED,
+    DEPLOYMENT_REVISION,
+    DEPLOYMENT_REVISION_HISTORY,
+    DEPLOYMENT_DESIRED_REPLICAS,
+    DEPLOYMENT_MAX_REPLICAS,
     "deprecated.deployment.rollback.to",
     "deprecated.daemonset.template.generation",
 ];
@@ -118,7 +122,7 @@ mod tests {
 
     fn deployment(paused: bool) -> Deployment {
         serde_json::from_value(json!({
-            "metadata": { "name": "web", "annotations": { REVISION: "4", "mine": "old",
+            "metadata": { "name": "web", "annotations": { DEPLOYMENT_REVISION: "4", "mine": "old",
                 "kubectl.kubernetes.io/last-applied-configuration": "{}" } },
             "spec": { "paused": paused, "selector": {}, "template": {} },
         }))
@@ -129,7 +133,7 @@ mod tests {
     #[test]
     fn an_undo_takes_the_template_and_leaves_the_systems_annotations() {
         let set: ReplicaSet = serde_json::from_value(json!({
-            "metadata": { "annotations": { REVISION: "3", "mine": "new", "kubernetes.io/change-cause": "why" } },
+            "metadata": { "annotations": { DEPLOYMENT_REVISION: "3", "mine": "new", "kubernetes.io/change-cause": "why" } },
             "spec": { "selector": {}, "template": { "metadata": { "labels": { "app": "web",
                 "pod-template-hash": "abc" } } } },
         }))
@@ -141,7 +145,7 @@ mod tests {
                 { "op": "replace", "path": "/spec/template",
                   "value": { "metadata": { "labels": { "app": "web" } } } },
                 { "op": "add", "path": "/metadata/annotations", "value": {
-                    REVISION: "4", "kubectl.kubernetes.io/last-applied-configuration": "{}",
+                    DEPLOYMENT_REVISION: "4", "kubectl.kubernetes.io/last-applied-configuration": "{}",
                     "mine": "new", "kubernetes.io/change-cause": "why" } },
             ])
         );

@@ -12,13 +12,10 @@ use console_toolkit::difference::{LineChange, difference};
 use console_toolkit::text::fit;
 use manifest::to_yaml;
 use object::ObjectPart as _;
-
-/// The annotation with the revision of a Deployment or ReplicaSet.
-pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
-const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
-const HISTORY: &str = "deployment.kubernetes.io/revision-history";
-const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
-const HASH: &str = "pod-template-hash";
+use object::well_known::annotation::{
+    CHANGE_CAUSE, DEPLOYMENT_REVISION, DEPLOYMENT_REVISION_HISTORY, RESTARTED_AT,
+};
+use object::well_known::label::POD_TEMPLATE_HASH;
 
 /// Maximum number of changes listed for a revision, and maximum width of a value.
 const CHANGES: usize = 2;
@@ -90,7 +87,7 @@ fn created(set: &ReplicaSet) -> Option<Timestamp> {
 /// Returns the time when the Deployment got this revision: the creation of its ReplicaSet, or, after an undo, the last
 /// progress of its rollout. A later change of the replica count does not touch that condition.
 fn since(deployment: &Deployment, set: &ReplicaSet) -> Option<Timestamp> {
-    let is_back = annotation(set, HISTORY).is_some_and(|history| !history.is_empty());
+    let is_back = annotation(set, DEPLOYMENT_REVISION_HISTORY).is_some_and(|history| !history.is_empty());
     if !is_back || !is_current(deployment, set) {
         return created(set);
     }
@@ -179,7 +176,7 @@ fn variables(path: &str, from: Option<&Value>, to: Option<&Value>) -> Vec<String
 
 /// Returns the revision number of a ReplicaSet.
 pub(crate) fn revision_of(set: &ReplicaSet) -> Option<i64> {
-    annotation(set, REVISION)?.parse().ok()
+    annotation(set, DEPLOYMENT_REVISION)?.parse().ok()
 }
 
 fn annotation(set: &ReplicaSet, key: &str) -> Option<String> {
@@ -195,7 +192,7 @@ pub(crate) fn is_current(deployment: &Deployment, set: &ReplicaSet) -> bool {
 /// Returns the template without the label that the controller adds to distinguish ReplicaSets.
 pub(crate) fn without_hash(mut template: PodTemplateSpec) -> PodTemplateSpec {
     if let Some(labels) = template.metadata.as_mut().and_then(|metadata| metadata.labels.as_mut()) {
-        labels.remove(HASH);
+        labels.remove(POD_TEMPLATE_HASH);
     }
     // If the hash was the only label, the Deployment has no labels at all.
     if let Some(metadata) = &mut template.metadata {
@@ -255,7 +252,7 @@ mod tests {
     }
 
     fn set(name: &str, revision: &str, image: &str, cause: Option<&str>) -> ReplicaSet {
-        let mut annotations = serde_json::Map::from_iter([(REVISION.to_owned(), json!(revision))]);
+        let mut annotations = serde_json::Map::from_iter([(DEPLOYMENT_REVISION.to_owned(), json!(revision))]);
         if let Some(cause) = cause {
             annotations.insert(CHANGE_CAUSE.to_owned(), json!(cause));
         }
@@ -351,7 +348,7 @@ mod tests {
         );
         // After an undo the revision has a new number, and keeps its change cause.
         let mut back = sets.to_vec();
-        back[1].metadata.annotations.as_mut().unwrap().insert(REVISION.into(), "7".into());
+        back[1].metadata.annotations.as_mut().unwrap().insert(DEPLOYMENT_REVISION.into(), "7".into());
         let list = revisions(&deployment("nginx:1.9.1"), &back);
         assert_eq!((list[0].number, list[0].change_cause.as_deref()), (7, cause));
     }
@@ -360,7 +357,7 @@ mod tests {
     #[test]
     fn a_revision_is_as_old_as_the_change_that_made_it_con_5() {
         let mut set = set("a", "3", "nginx:1.7.9", None);
-        set.metadata.annotations.as_mut().unwrap().insert(HISTORY.into(), "1".into());
+        set.metadata.annotations.as_mut().unwrap().insert(DEPLOYMENT_REVISION_HISTORY.into(), "1".into());
         let mut value = serde_json::to_value(&set).unwrap();
         value["metadata"]["creationTimestamp"] = json!("2026-05-01T11:00:00Z");
         let set: ReplicaSet = serde_json::from_value(value).unwrap();

@@ -10,6 +10,7 @@ use super::limits::Limits;
 use console_data::pod_status;
 use console_data::store::StoredObject;
 use console_toolkit::health::Health;
+use object::well_known::annotation::DEPLOYMENT_REVISION;
 
 /// One ReplicaSet of the rollout.
 #[derive(Clone, Debug, PartialEq)]
@@ -211,7 +212,7 @@ impl RolloutView {
         });
         let annotations = deployment.metadata.annotations.as_ref();
         Self {
-            revision: annotations.and_then(|all| all.get(super::history::REVISION)?.parse().ok()),
+            revision: annotations.and_then(|all| all.get(DEPLOYMENT_REVISION)?.parse().ok()),
             limits,
             total,
             updated,

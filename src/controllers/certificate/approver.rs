@@ -90,3 +90,69 @@ fn is_recognized(request: &CertificateSigningRequest, subresource: &str) -> bool
         && csr.fault(KUBELET_CLIENT_SIGNER, usages, requester).is_none()
         && (subresource != "selfnodeclient" || csr.common_name == requester)
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Namespace;
+    use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::test_cluster::TestCluster;
+
+    /// A kubelet's request, by this user.
+    fn request(name: &str, user: &str, groups: &[&str], signer: &str) -> Value {
+        let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+        params.distinguished_name.push(DnType::CommonName, "system:node:n1");
+        let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
+        let encoded = serde_json::to_value(k8s_openapi::ByteString(pem.into_bytes())).unwrap();
+        json!({"metadata": {"name": name}, "spec": {"request": encoded, "signerName": signer, "username": user,
+            "groups": groups, "usages": ["digital signature", "client auth"]}})
+    }
+
+    /// The message of its approval, if it was approved.
+    fn approval(cluster: &TestCluster, name: &str) -> Option<String> {
+        let request = cluster.get::<CertificateSigningRequest>(name);
+        let mut conditions = request.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let approved = conditions.find(|condition| condition.type_ == "Approved")?;
+        assert_eq!(approved.reason.as_deref(), Some("AutoApproved"));
+        approved.message.clone()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kubelets_request_is_approved_if_its_maker_may_have_it_api_15() {
+        let cluster = TestCluster::start(&["certificatesigningrequest-approving-controller"]);
+        for name in ["kube-system", "kube-public"] {
+            cluster.create::<Namespace>(json!({"metadata": {"name": name}}));
+        }
+        cluster.api.reconcile_default_roles().unwrap();
+        for (role, group) in [("nodeclient", "system:bootstrappers"), ("selfnodeclient", "system:nodes")] {
+            let role = format!("system:certificates.k8s.io:certificatesigningrequests:{role}");
+            cluster.create::<ClusterRoleBinding>(json!({"metadata": {"name": role},
+                "subjects": [{"kind": "Group", "name": group, "apiGroup": "rbac.authorization.k8s.io"}],
+                "roleRef": {"kind": "ClusterRole", "name": role, "apiGroup": "rbac.authorization.k8s.io"}}));
+        }
+        let (joins, node) = (&["system:bootstrappers"][..], &["system:nodes"][..]);
+        let kubelet = KUBELET_CLIENT_SIGNER;
+        let first = Some("Auto approving kubelet client certificate after SubjectAccessReview.");
+        let next = Some("Auto approving self kubelet client certificate after SubjectAccessReview.");
+        let cases = [
+            ("joins", "system:bootstrap:abcdef", joins, kubelet, first),
+            ("renews", "system:node:n1", node, kubelet, next),
+            ("of-another", "system:node:n2", node, kubelet, None),
+            ("unrelated", "jane", &["system:authenticated"][..], kubelet, None),
+            ("no-kubelet", "system:bootstrap:abcdef", joins, "kubernetes.io/kube-apiserver-client", None),
+        ];
+        for (name, user, groups, signer, _) in cases {
+            cluster.create::<CertificateSigningRequest>(request(name, user, groups, signer));
+        }
+        cluster.settle().await;
+        for (name, .., expected) in cases {
+            assert_eq!(approval(&cluster, name).as_deref(), expected, "{name}");
+        }
+        cluster.stop().await;
+    }
+}

@@ -171,26 +171,21 @@ fn goes_at(request: &CertificateSigningRequest) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use base::clock::Clock;
-    use base::task::Tasks;
     use rcgen::{CertificateParams, KeyPair};
     use serde_json::{Value, json};
 
     use super::approver::Approver;
     use super::*;
+    use crate::test_cluster::TestCluster;
 
     /// The requesting client chooses the name: between decision and write another request may have taken it.
     #[tokio::test(start_paused = true)]
     async fn a_request_that_took_anothers_name_has_not_its_answer_api_15() {
-        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
-        let api = Api::new(store::Store::ephemeral(), clock, api::ApiConfig::default());
-        let tasks = Tasks::new();
-        let caches = reconcile::Caches::new(&api, &tasks);
-        let (approver, requests) = (Approver::new(&api, caches.of()), caches.of());
+        let cluster = TestCluster::start(&[]);
+        let (api, requests): (_, Cache<CertificateSigningRequest>) = (&cluster.api, cluster.caches.of());
+        let approver = Approver::new(api, cluster.caches.of());
         let authority = Arc::new(CertificateAuthority::generate().unwrap());
-        let signer = Signer { api: api.clone(), requests: caches.of(), authority };
+        let signer = Signer { api: api.clone(), requests: cluster.caches.of(), authority };
         let request = |user: &str, group: &str, signer: &str, subject: [&str; 2], status: Value| {
             let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
             params.distinguished_name = rcgen::DistinguishedName::new();
@@ -198,12 +193,9 @@ mod tests {
             params.distinguished_name.push(rcgen::DnType::CommonName, subject[1]);
             let pem = params.serialize_request(&KeyPair::generate().unwrap()).unwrap().pem().unwrap();
             let encoded = serde_json::to_value(ByteString(pem.into_bytes())).unwrap();
-            let request: CertificateSigningRequest =
-                serde_json::from_value(json!({"metadata": {"name": "r"},
+            cluster.create::<CertificateSigningRequest>(json!({"metadata": {"name": "r"},
                 "spec": {"request": encoded, "signerName": signer, "username": user, "groups": [group],
                     "usages": ["digital signature", "client auth"]}, "status": status}))
-                .unwrap();
-            api.create_as(request).unwrap()
         };
         let key = Key::new("", "r");
         let kubelets = || {
@@ -235,26 +227,23 @@ mod tests {
         // Before the cache shows it, another request has the name.
         replace();
         approver.reconcile(&key).unwrap();
-        let now = api.get_as::<CertificateSigningRequest>(&key).unwrap();
+        let now = cluster.get::<CertificateSigningRequest>("r");
         assert_eq!((now.spec.username.as_deref(), has(&now, "Approved")), (Some("mallory"), false));
         api.delete(Kind::CertificateSigningRequest, &key, &DeleteOptions::default()).unwrap();
         kubelets();
         approve();
-        let is_cached = || requests.get(&key).is_some_and(|request| has(&request, "Approved"));
-        // The time limit is virtual time, which advances only while all tasks sleep.
-        let cached = async {
-            while !is_cached() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_mins(1), cached).await.expect("the approval is cached");
+        cluster.settle().await;
+        assert!(
+            requests.get(&key).is_some_and(|request| has(&request, "Approved")),
+            "the approval is cached"
+        );
         replace();
         approve();
         signer.reconcile(&key).unwrap();
-        let now = api.get_as::<CertificateSigningRequest>(&key).unwrap();
+        let now = cluster.get::<CertificateSigningRequest>("r");
         let answered = now.status.as_ref().is_some_and(|status| status.certificate.is_some());
         assert!(!answered && !has(&now, "Failed"));
-        tasks.stop().await;
+        cluster.stop().await;
     }
 
     #[test]

@@ -4,15 +4,12 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-pub(super) use object::well_known::annotation::DEPLOYMENT_REVISION as REVISION;
 use object::well_known::annotation::LAST_APPLIED;
+pub(super) use object::well_known::annotation::{
+    DEPLOYMENT_DESIRED_REPLICAS as DESIRED_REPLICAS, DEPLOYMENT_MAX_REPLICAS as MAX_REPLICAS,
+    DEPLOYMENT_REVISION as REVISION, DEPLOYMENT_REVISION_HISTORY as REVISION_HISTORY,
+};
 
-/// Earlier revisions of a ReplicaSet that was rolled back to.
-pub(super) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
-/// The Deployment's replicas when the ReplicaSet was last sized.
-pub(super) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
-/// The Deployment's maximum when the ReplicaSet was last sized.
-pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 /// The revision to roll back to in the old rollback API; "0" is the previous one.
 pub(super) const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 

@@ -13,7 +13,7 @@ pub(super) fn next_step(view: &View) -> Vec<Resize> {
     let mut resizes = sizes(view);
     let before: i64 = resizes.iter().map(|r| r.from).sum();
     let after: i64 = resizes.iter().map(|r| r.to).sum();
-    if after > before && view.is_shrinking() {
+    if after > before && view.may_have_surplus_pods() {
         resizes.clear();
     }
     resizes

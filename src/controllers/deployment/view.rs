@@ -123,7 +123,7 @@ impl ReplicaSetView {
     }
 
     /// Returns true if it certainly has no more pods than its size.
-    fn is_settled(&self) -> bool {
+    fn is_within_size(&self) -> bool {
         self.observed && self.actual <= self.size
     }
 }
@@ -159,11 +159,12 @@ impl View {
         old
     }
 
-    /// Returns true if pods being deleted may still exist.
+    /// Returns true if a member may have more pods than its size: it has not deleted them yet, or its status does not
+    /// show that it has.
     ///
     /// Nothing is scaled up then: by sizes alone the total could exceed its limit for a moment.
-    pub(super) fn is_shrinking(&self) -> bool {
-        self.members.iter().any(|m| !m.is_settled())
+    pub(super) fn may_have_surplus_pods(&self) -> bool {
+        self.members.iter().any(|m| !m.is_within_size())
     }
 }
 

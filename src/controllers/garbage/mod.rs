@@ -271,3 +271,6 @@ impl Collector {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

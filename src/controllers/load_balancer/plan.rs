@@ -7,10 +7,8 @@ use k8s_openapi::api::core::v1::Service;
 
 use crate::balancer_pool::{BalancerPool, points_of};
 use object::owner::is_terminating;
+use object::well_known::controller::PODIUM_POOL;
 use object::{Key, SharedObject};
-
-/// The load balancer class of this cluster's pool, for services that name one.
-const CLASS: &str = "podium.dev/pool";
 
 /// A service with an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +43,7 @@ pub(super) fn is_balancer(service: &Service) -> bool {
     let spec = service.spec.as_ref();
     let class = spec.and_then(|spec| spec.load_balancer_class.as_deref());
     spec.is_some_and(|spec| spec.type_.as_deref() == Some("LoadBalancer"))
-        && class.is_none_or(|class| class == CLASS)
+        && class.is_none_or(|class| class == PODIUM_POOL)
 }
 
 /// Decides the action for a service; `tenants` are all services with addresses, including itself.
@@ -152,7 +150,7 @@ mod tests {
             ("the one it asks for", service("s", &with_ip("172.20.128.5"), &[]), vec![], give(5)),
             ("by what stands for it", service("s", &with_ip("127.17.128.5"), &[]), vec![], give(5)),
             ("another than it has", service("s", &with_ip("172.20.128.5"), &first), vec![], give(5)),
-            ("of our class", service("s", &of_class(CLASS), &[]), vec![], give(1)),
+            ("of our class", service("s", &of_class(PODIUM_POOL), &[]), vec![], give(1)),
             ("of another class", service("s", &of_class("metallb.io/x"), &[]), vec![], Plan::Leave),
             ("another's already", service("s", &plain, &["192.0.2.1"]), vec![], Plan::Leave),
             (

@@ -9,11 +9,11 @@ use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 
 use crate::context::{Context, Settings};
 use api::{Api, ApiError, Change, DeleteOptions};
+use object::well_known::annotation::SERVICE_ACCOUNT_NAME;
+use object::well_known::secret_type::SERVICE_ACCOUNT_TOKEN;
 use object::{Key, Kind, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional, preconditions};
 
-const TYPE: &str = "kubernetes.io/service-account-token";
-const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
 pub(crate) fn start(context: &Context) {
@@ -54,9 +54,12 @@ impl Reconciler for AccountTokens {
 
 /// Returns the account of a token Secret.
 fn account_of(secret: &Secret) -> Option<&str> {
-    let annotations =
-        secret.metadata.annotations.as_ref().filter(|_| secret.type_.as_deref() == Some(TYPE))?;
-    annotations.get(ACCOUNT_NAME).map(String::as_str).filter(|name| !name.is_empty())
+    let annotations = secret
+        .metadata
+        .annotations
+        .as_ref()
+        .filter(|_| secret.type_.as_deref() == Some(SERVICE_ACCOUNT_TOKEN))?;
+    annotations.get(SERVICE_ACCOUNT_NAME).map(String::as_str).filter(|name| !name.is_empty())
 }
 
 fn is_of(secret: &Secret, account: &SharedObject<ServiceAccount>) -> bool {

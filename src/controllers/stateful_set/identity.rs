@@ -4,11 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::history::POD_REVISION_LABEL;
-
-/// The label with the pod's name, by which a service can select one pod.
-const POD_NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
-/// The label with the pod's ordinal.
-const POD_INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
+use object::well_known::label::{POD_INDEX, STATEFUL_SET_POD_NAME};
 
 /// Returns the set's name and the ordinal in a pod's name, if a StatefulSet would give that name.
 pub(super) fn parse(pod_name: &str) -> Option<(&str, i32)> {
@@ -31,14 +27,14 @@ pub(super) fn revision_of(pod: &Pod) -> &str {
 /// Returns true if a pod has the labels of this ordinal.
 pub(super) fn is_labelled(meta: &ObjectMeta, ordinal: i32) -> bool {
     let label = |key: &str| meta.labels.as_ref().and_then(|l| l.get(key));
-    label(POD_NAME_LABEL) == meta.name.as_ref() && label(POD_INDEX_LABEL) == Some(&ordinal.to_string())
+    label(STATEFUL_SET_POD_NAME) == meta.name.as_ref() && label(POD_INDEX) == Some(&ordinal.to_string())
 }
 
 pub(super) fn label(meta: &mut ObjectMeta, ordinal: i32) {
     let name = meta.name.clone().unwrap_or_default();
     let labels = meta.labels.get_or_insert_default();
-    labels.insert(POD_NAME_LABEL.into(), name);
-    labels.insert(POD_INDEX_LABEL.into(), ordinal.to_string());
+    labels.insert(STATEFUL_SET_POD_NAME.into(), name);
+    labels.insert(POD_INDEX.into(), ordinal.to_string());
 }
 
 #[cfg(test)]

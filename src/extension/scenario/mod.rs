@@ -22,10 +22,6 @@ use crate::schemas;
 
 pub use runs::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, ScenarioRun, ScenarioRuns};
 
-/// The finalizer that keeps a scenario's object until everything it created is deleted.
-pub const SCENARIO_FINALIZER: &str = "podium.dev/scenario";
-/// The annotation with the scenario's uid on the objects that it created. Only these are deleted at its end.
-pub const CREATED_BY: &str = "podium.dev/made-by-scenario";
 /// The field manager of a scenario's writes.
 pub const SCENARIO_MANAGER: &str = "podium-scenario";
 

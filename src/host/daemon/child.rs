@@ -18,12 +18,12 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use crate::Security;
 
 use super::capabilities;
+use super::gate::Gate;
 use super::os::{self, ExecArguments};
 use super::program::{self, ResolvedProgram, os_text};
 use super::rootfs::{self, View, user_of_machine};
 use super::seccomp::Filter;
 use super::signals;
-use super::subreaper::Gate;
 use super::user::User;
 use super::user_namespace::PodUsers;
 use crate::Program;

@@ -225,7 +225,6 @@ impl Container {
             let _ = init.end.await;
         }
         let holder = self.holder.take();
-        let has_subreaper = matches!(holder, Some(ContainerInit::Keeper(_)));
         if let Some(ContainerInit::Keeper(keeper)) = holder {
             keeper.wait_exited().await;
         }
@@ -235,8 +234,8 @@ impl Container {
             keeper.kill();
             keeper.wait_exited().await;
         }
-        if has_subreaper && let Some(group) = self.group.get() {
-            // The control group kills a subreaper with the others, which then become children of the namespace's pid 1.
+        if let Some(group) = self.group.get() {
+            // The group kills a subreaper with the others, which then become children of the namespace's pid 1.
             group.kill_all().await;
         }
         self.pid_namespace.take();

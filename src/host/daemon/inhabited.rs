@@ -20,10 +20,11 @@ use tokio::sync::watch;
 
 use super::child::{self, Plan, PreparedProgram, Preparer};
 use super::error::os_error;
+use super::gate::Gate;
 use super::pipe_end::{self, PipeEnd};
 use super::program::os_text;
 use super::reaper::UnreportedChild;
-use super::subreaper::{Gate, NewSubreaper, PidNamespace, SpawnedProcess};
+use super::subreaper::{NewSubreaper, PidNamespace, SpawnedProcess};
 use super::{Host, capabilities, os};
 use crate::RuntimeError;
 

@@ -19,6 +19,7 @@ mod environment;
 mod error;
 mod exec;
 mod faults;
+mod gate;
 mod inhabited;
 mod init;
 mod io;

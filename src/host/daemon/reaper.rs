@@ -35,19 +35,19 @@ impl ProcessExit {
 #[derive(Clone, Default)]
 pub(super) struct Reaper {
     waiting: Rc<RefCell<HashMap<Pid, oneshot::Sender<ProcessExit>>>>,
-    unreported: Rc<RefCell<Unreported>>,
+    unreported: Rc<RefCell<UnreportedChildren>>,
 }
 
 /// The children that helper processes create for this process.
 #[derive(Default)]
-struct Unreported {
+struct UnreportedChildren {
     /// The number of children that are still to be reported.
     count: usize,
-    /// The exits of children that nobody expected meanwhile.
+    /// The exits, until then, of children without a waiter.
     exits: HashMap<Pid, ProcessExit>,
 }
 
-/// A child that a helper process is to create and report. Its exit is kept until then.
+/// A child that a helper process is to create and report. Its exit is stored until then.
 pub(super) struct UnreportedChild(Reaper);
 
 impl UnreportedChild {

@@ -19,6 +19,7 @@ use rustix::process::{Pid, WaitOptions};
 use tokio::sync::{oneshot, watch};
 
 use super::child::{self, Plan};
+use super::gate::Gate;
 use super::pipe_end::PipeEnd;
 use super::reaper::ProcessExit;
 use super::{Host, os, signals};
@@ -197,34 +198,6 @@ impl Reports {
     async fn main_end(mut self) -> ProcessExit {
         let killed = ProcessExit { code: 128 + libc::SIGKILL, signal: Some(libc::SIGKILL) };
         self.next().await.map_or(killed, ProcessExit::of)
-    }
-}
-
-/// Delays the process below a subreaper until the host knows both: its program may stop or kill the subreaper.
-pub(super) struct Gate {
-    wait: OwnedFd,
-    open: OwnedFd,
-}
-
-impl Gate {
-    pub(super) fn new() -> io::Result<Self> {
-        let (wait, open) = super::pipe_end::pipe()?;
-        Ok(Self { wait, open })
-    }
-
-    /// Waits in the process below the subreaper, and ends it if the subreaper has ended.
-    pub(super) fn pass(self) {
-        let Self { wait, open } = self;
-        drop(open);
-        if !matches!(rustix::io::read(&wait, &mut [0]), Ok(1)) {
-            os::exit_now(128 + libc::SIGKILL);
-        }
-    }
-
-    /// Lets the process below this one pass.
-    pub(super) fn open(self) {
-        // A process that was killed needs nothing.
-        let _ = rustix::io::write(&self.open, &[0]);
     }
 }
 

@@ -8,15 +8,14 @@ use apimachinery::validate::container::RESIZABLE;
 use apimachinery::validate::{FieldErrors, Path};
 use object::quantity::ResourceList;
 use object::resources::{is_sidecar, qos_class};
-
-const MIRROR: &str = "kubernetes.io/config.mirror";
+use object::well_known::annotation::MIRROR_POD;
 
 /// Validates a write through the resize subresource.
 pub(crate) fn resize(errors: &mut FieldErrors, new_pod: &Pod, old_pod: &Pod) {
     pod::pod(errors, new_pod);
     let (new, old) = (pod::spec_of(new_pod), pod::spec_of(old_pod));
     let (root, path) = (Path::root(""), Path::root("spec"));
-    let static_pod = old_pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(MIRROR));
+    let static_pod = old_pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(MIRROR_POD));
     let windows = old.os.as_ref().is_some_and(|os| os.name == "windows");
     let whole = old.resources.as_ref().is_some_and(|r| r.limits.is_some() || r.requests.is_some());
     for (is, what) in [

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{Binding, ContainerStatus, Pod, PodSpec};
 
 use apimachinery::validate::{FieldErrors, Path, names, pod_annotations, pod_spec};
+use object::well_known::annotation::POD_DELETION_COST;
 
 /// Returns the spec; empty if there is none.
 pub(super) fn spec_of(pod: &Pod) -> &PodSpec {
@@ -34,17 +35,14 @@ fn no_tokens(errors: &mut FieldErrors, spec: &PodSpec) {
     }
 }
 
-/// The annotation with a pod's deletion cost. A ReplicaSet deletes surplus pods with lower costs first.
-const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-
 /// Requires that the deletion cost is a number in Kubernetes' notation: neither `+1` nor `01`.
 pub(super) fn deletion_cost(errors: &mut FieldErrors, pod: &Pod) {
     let annotations = pod.metadata.annotations.as_ref();
-    let Some(cost) = annotations.and_then(|a| a.get(DELETION_COST)) else { return };
+    let Some(cost) = annotations.and_then(|a| a.get(POD_DELETION_COST)) else { return };
     let is_odd = cost.starts_with('+') || cost.starts_with('0') && cost != "0";
     if is_odd || cost.parse::<i32>().is_err() {
         errors.invalid(
-            &Path::root("metadata.annotations").key(DELETION_COST),
+            &Path::root("metadata.annotations").key(POD_DELETION_COST),
             cost,
             "must be a 32bit integer",
         );

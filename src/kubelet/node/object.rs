@@ -25,14 +25,10 @@ use object::conditions::{self, ConditionStatus};
 use object::low_ports::LowPorts;
 use object::node::is_ready;
 use object::quantity::ResourceList;
+use object::well_known::annotation::{PODIUM_NETWORK_NOTE, PODIUM_POD_USERS, PODIUM_USERS_NOTE};
 use object::well_known::condition::READY;
 use object::well_known::label::{HOSTNAME, REGION, ZONE};
 use object::{Key, Kind, SharedObject};
-
-/// The annotation of [`NodeConfig::network_note`].
-const NETWORK_NOTE: &str = "podium.dev/network-note";
-/// The annotation of [`NodeConfig::users_note`].
-const USERS_NOTE: &str = "podium.dev/users-note";
 
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// The features that pods may require of their node, by the names of their feature gates, sorted.
@@ -118,8 +114,8 @@ pub(crate) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
                     }
                 }
                 let annotations = object.metadata.annotations.get_or_insert_default();
-                annotations.remove(NETWORK_NOTE);
-                annotations.remove(USERS_NOTE);
+                annotations.remove(PODIUM_NETWORK_NOTE);
+                annotations.remove(PODIUM_USERS_NOTE);
                 annotations.extend(desired.annotations.unwrap_or_default());
                 let spec = object.spec.get_or_insert_default();
                 spec.pod_cidr = Some(node.config.pod_range.to_string());
@@ -189,7 +185,8 @@ fn metadata(config: &NodeConfig, runtime: &dyn Runtime) -> ObjectMeta {
     if !config.hollow {
         annotations.insert(LowPorts::ANNOTATION.into(), config.low_ports.text());
     }
-    for (name, note) in [(NETWORK_NOTE, &config.network_note), (USERS_NOTE, &config.users_note)] {
+    for (name, note) in [(PODIUM_NETWORK_NOTE, &config.network_note), (PODIUM_USERS_NOTE, &config.users_note)]
+    {
         if let Some(note) = note {
             annotations.insert(name.into(), note.clone());
         }
@@ -222,7 +219,7 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
     let address = |type_: &str, address: String| NodeAddress { type_: type_.into(), address };
     let own = config.ips().all().map(|ip| address("InternalIP", ip.to_string()));
     let addresses = own.chain([address("Hostname", config.name.clone())]);
-    let pod_users = node.runtime.isolation().get("podium.dev/pod-users").is_some_and(|fact| fact == "yes");
+    let pod_users = node.runtime.isolation().get(PODIUM_POD_USERS).is_some_and(|fact| fact == "yes");
     NodeStatus {
         addresses: Some(addresses.collect()),
         allocatable: Some(allocatable(node, old)),

@@ -20,6 +20,7 @@ use crate::spec;
 use base::clock::{Clock, saturating_after};
 use object::Key;
 use object::time::go_duration;
+use object::well_known::secret_type;
 use reconcile::EventType;
 
 /// The interval at which the status shows a pull's progress.
@@ -325,8 +326,8 @@ impl SyncPod<'_> {
 fn pull_secret(secret: &Secret) -> Option<PullSecret> {
     let key = |key: &str| Some(secret.data.as_ref()?.get(key)?.0.clone());
     match secret.type_.as_deref()? {
-        "kubernetes.io/dockerconfigjson" => key(".dockerconfigjson").map(PullSecret::Config),
-        "kubernetes.io/dockercfg" => key(".dockercfg").map(PullSecret::Registries),
+        secret_type::DOCKERCONFIGJSON => key(".dockerconfigjson").map(PullSecret::Config),
+        secret_type::DOCKERCFG => key(".dockercfg").map(PullSecret::Registries),
         _ => None,
     }
 }

@@ -12,6 +12,7 @@ use crate::runtime::IdRange;
 use crate::{eviction, plan, runtime_class, sandbox, security, service_names, spec, sysctls, volumes};
 use base::clock::saturating_after;
 use object::Key;
+use object::well_known::annotation;
 use reconcile::EventType;
 
 /// The time that a pod waits for its volumes before an event reports it, repeatedly: Kubernetes'
@@ -143,7 +144,8 @@ impl SyncPod<'_> {
         let isolation = self.node.runtime.isolation();
         let namespaces = volumes::has_namespaces(&isolation);
         let uid = rustix::process::geteuid().as_raw();
-        let own_network = isolation.get("podium.dev/network").is_some_and(|network| network == "fabric");
+        let own_network =
+            isolation.get(annotation::PODIUM_NETWORK).is_some_and(|network| network == "fabric");
         let settings = sysctls::SysctlSupport { root: uid == 0, own_ipc: namespaces, own_network };
         if self.state.observed.sandbox.is_some() {
             let message = "Pod sandbox changed, it will be killed and re-created.";

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{Container, ImageVolumeSource, Pod, VolumeMount};
 use object::SharedObject;
+use object::well_known::annotation;
 
 use super::claims;
 use super::host_path::make_host_directory;
@@ -196,5 +197,5 @@ fn recursively_read_only(node: &Node, mount: &VolumeMount) -> Result<bool, Strin
 
 /// Returns true if containers have mounts of their own, according to the runtime.
 pub(crate) fn has_namespaces(isolation: &BTreeMap<String, String>) -> bool {
-    isolation.get("podium.dev/namespaces").is_some_and(|kinds| kinds != "none")
+    isolation.get(annotation::PODIUM_NAMESPACES).is_some_and(|kinds| kinds != "none")
 }

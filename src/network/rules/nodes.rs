@@ -10,11 +10,8 @@ use k8s_openapi::api::core::v1::Node;
 use super::base::OWN_NODE;
 use super::names::short;
 use super::owner_rules::OwnerRules;
-
-/// The annotation in which a node's host states its pods' network.
-const NETWORK: &str = "podium.dev/network";
-/// The label with a node's zone.
-const ZONE: &str = "topology.kubernetes.io/zone";
+use object::well_known::annotation::PODIUM_NETWORK;
+use object::well_known::label::ZONE;
 
 /// The addresses of a node whose pods are in the fabric network.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +29,7 @@ impl NodeAddresses {
     /// Reads the addresses from a Node; `None` if its pods are not in the fabric network.
     pub(crate) fn of(node: &Node) -> Option<Self> {
         let annotations = node.metadata.annotations.as_ref();
-        annotations?.get(NETWORK).filter(|network| *network == "fabric")?;
+        annotations?.get(PODIUM_NETWORK).filter(|network| *network == "fabric")?;
         let addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
         let ips = addresses.filter(|address| address.type_ == "InternalIP");
         let ips = ips.filter_map(|address| address.address.parse().ok()).collect();

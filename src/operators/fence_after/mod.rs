@@ -12,12 +12,13 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use api::{Api, Change, ChangeKind};
 use base::task::Tasks;
-use extension::node_fence::{FENCE_AFTER, NodeFence, NodeFenceSpec};
+use extension::node_fence::{NodeFence, NodeFenceSpec};
 use object::SharedObject;
 use object::node::is_ready;
 use object::owner::controller_of;
 use object::pod::{is_terminal, node_name};
 use object::time::go_duration;
+use object::well_known::annotation::PODIUM_FENCE_AFTER;
 use object::{Key, Kind};
 use plan::FenceDecision;
 use reconcile::{Cache, Caches, Controller, ReconcileError, Reconciler, Recorder, WorkQueue, controller_key};
@@ -90,7 +91,7 @@ impl FenceAfter {
             return;
         }
         if let Some(Err(why)) = toleration_annotation(set).map(plan::parse_toleration) {
-            let message = format!("Annotation {FENCE_AFTER} is ignored: {why}");
+            let message = format!("Annotation {PODIUM_FENCE_AFTER} is ignored: {why}");
             self.recorder.warning(&change.object, "InvalidFenceAfter", message);
         }
         for pod in self.pods.controlled_by(change.object.uid()) {
@@ -134,7 +135,7 @@ impl FenceAfter {
     ) -> Result<(), ReconcileError> {
         let delay = go_duration(delay);
         let reason = format!(
-            "the node was not Ready for {delay}, the limit of StatefulSet {} ({FENCE_AFTER})",
+            "the node was not Ready for {delay}, the limit of StatefulSet {} ({PODIUM_FENCE_AFTER})",
             set.key()
         );
         let metadata = Key::new("", node).metadata();
@@ -153,5 +154,5 @@ impl FenceAfter {
 
 /// Returns the value of a set's annotation.
 fn toleration_annotation(set: &StatefulSet) -> Option<&str> {
-    set.metadata.annotations.as_ref()?.get(FENCE_AFTER).map(String::as_str)
+    set.metadata.annotations.as_ref()?.get(PODIUM_FENCE_AFTER).map(String::as_str)
 }

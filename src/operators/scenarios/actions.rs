@@ -15,8 +15,9 @@ use super::objects::{is_created_by, key_of, kind_of, objects, value_with, variab
 use super::observe::fault_name;
 use api::{Api, ApiError, DeleteOptions};
 use extension::fault::Fault;
-use extension::scenario::{CREATED_BY, SCENARIO_MANAGER, Scenario, ScenarioObject, ScenarioStep};
+use extension::scenario::{SCENARIO_MANAGER, Scenario, ScenarioObject, ScenarioStep};
 use object::names::path_segment;
+use object::well_known::annotation::PODIUM_MADE_BY_SCENARIO;
 use object::{Key, Kind, Object, TypedKind};
 use reconcile::ignore_gone;
 
@@ -86,7 +87,7 @@ impl ActionExecutor<'_> {
             if !annotations.is_object() {
                 *annotations = json!({});
             }
-            annotations[CREATED_BY] = self.uid.into();
+            annotations[PODIUM_MADE_BY_SCENARIO] = self.uid.into();
         }
         let objects = self.objects(kind, api_version, &key);
         let params = PatchParams {

@@ -27,10 +27,9 @@ use actions::{ActionError, ActionExecutor};
 use api::controller_status::Subsystem;
 use api::{Api, ApiError};
 use base::task::Tasks;
-use extension::scenario::{
-    READY_LIMIT, SCENARIO_FINALIZER, Scenario, ScenarioPhase, ScenarioRun, ScenarioStatus,
-};
+use extension::scenario::{READY_LIMIT, Scenario, ScenarioPhase, ScenarioRun, ScenarioStatus};
 use object::owner::is_terminating;
+use object::well_known::finalizer::PODIUM_SCENARIO;
 use object::{SharedObject, TypedKind};
 use observe::Expressions;
 use progress::{NextAction, ScenarioObservation};
@@ -110,7 +109,7 @@ impl ScenarioController {
     fn end(&self, scenario: &SharedObject<Scenario>) -> Result<(), ApiError> {
         let executor = ActionExecutor { api: &self.api, client: &self.client, scenario, uid: scenario.uid() };
         match executor.clean_up() {
-            Ok(true) => preconditions::remove_finalizer(&self.api, scenario, SCENARIO_FINALIZER),
+            Ok(true) => preconditions::remove_finalizer(&self.api, scenario, PODIUM_SCENARIO),
             Ok(false) => Ok(()),
             Err(ActionError::Later(why) | ActionError::Never(why)) => {
                 tracing::warn!(scenario = scenario.name(), "cannot clean up the scenario yet: {why}");
@@ -122,7 +121,7 @@ impl ScenarioController {
     /// Executes the due actions, and writes the status.
     async fn advance(&self, scenario: &SharedObject<Scenario>) -> Result<(), ApiError> {
         if scenario.phase() == ScenarioPhase::Pending {
-            preconditions::add_finalizer(&self.api, scenario, SCENARIO_FINALIZER)?;
+            preconditions::add_finalizer(&self.api, scenario, PODIUM_SCENARIO)?;
         }
         let mut current: Scenario = (**scenario).clone();
         if !self.expressions.lock().contains_key(scenario.uid())

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use api::Api;
-use extension::scenario::{CREATED_BY, Scenario, ScenarioObject};
+use extension::scenario::{Scenario, ScenarioObject};
 use object::selector::Selector;
+use object::well_known::annotation::PODIUM_MADE_BY_SCENARIO;
 use object::{Key, Kind, Object, split_api_version};
 
 /// The maximum number of objects in one check.
@@ -58,7 +59,7 @@ pub(super) fn variables_of(scenario: &Scenario) -> BTreeMap<String, String> {
 /// Returns true if a scenario has created an object.
 pub(super) fn is_created_by(object: &Object, uid: &str) -> bool {
     let annotations = object.meta().annotations.as_ref();
-    annotations.and_then(|all| all.get(CREATED_BY)).is_some_and(|made_by| made_by == uid)
+    annotations.and_then(|all| all.get(PODIUM_MADE_BY_SCENARIO)).is_some_and(|made_by| made_by == uid)
 }
 
 /// A text with `$(NAME)` replaced; unknown names stay.

@@ -20,7 +20,7 @@ use api::{Api, ApiError, Snapshot};
 use base::count::counted;
 use base::task::Tasks;
 use extension::cluster_snapshot::{
-    COMPLETE, ClusterRestore, ClusterSnapshot, ClusterSnapshotStatus, READY, RestorePhase, SNAPSHOT_FINALIZER,
+    COMPLETE, ClusterRestore, ClusterSnapshot, ClusterSnapshotStatus, READY, RestorePhase,
 };
 use ipnet::IpNet;
 use jiff::Timestamp;
@@ -28,6 +28,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use object::conditions::{self, ConditionStatus};
 use object::finalizers::{add_finalizer, has_finalizer};
 use object::owner::is_terminating;
+use object::well_known::finalizer::PODIUM_SNAPSHOT_FILE;
 use object::{Kind, Object, Revision, SharedObject, TypedKind};
 use reconcile::{Caches, Recorder, WorkLoop, ignore_not_found, preconditions};
 use serde::{Deserialize, Serialize};
@@ -37,8 +38,6 @@ use tokio::sync::Notify;
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Timeout for a state to become durable; after it the disk is reported as unresponsive.
 const DISK: Duration = Duration::from_secs(30);
-/// The annotation of a fork's first restore, before which no snapshot is taken, since there is no state to return to.
-pub const OF_NOTHING: &str = "podium.dev/of-nothing";
 
 /// The description of a snapshot, which its file contains.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -214,12 +213,12 @@ impl<H: SnapshotHooks> SnapshotController<H> {
 
     /// Takes the snapshot if that has not been done, or removes its file if the object is being deleted.
     async fn sync_snapshot(&self, snapshot: &SharedObject<ClusterSnapshot>) -> Result<(), SnapshotFailure> {
-        let held = has_finalizer(&snapshot.metadata, SNAPSHOT_FINALIZER);
+        let held = has_finalizer(&snapshot.metadata, PODIUM_SNAPSHOT_FILE);
         if is_terminating(&snapshot.metadata) {
             if held {
                 let (hooks, name) = (self.hooks.clone(), snapshot.name().to_owned());
                 blocking(move || hooks.remove(&name)).await??;
-                preconditions::remove_finalizer(&self.api, snapshot, SNAPSHOT_FINALIZER)?;
+                preconditions::remove_finalizer(&self.api, snapshot, PODIUM_SNAPSHOT_FILE)?;
             }
             return Ok(());
         }
@@ -271,7 +270,7 @@ impl<H: SnapshotHooks> SnapshotController<H> {
         let uid = snapshot.uid();
         let changed = self.api.modify::<ClusterSnapshot>(&snapshot.key(), |snapshot| {
             if snapshot.metadata.uid.as_deref() == Some(uid) {
-                add_finalizer(&mut snapshot.metadata, SNAPSHOT_FINALIZER);
+                add_finalizer(&mut snapshot.metadata, PODIUM_SNAPSHOT_FILE);
             }
             Ok(())
         });

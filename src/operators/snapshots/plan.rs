@@ -21,7 +21,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use object::owner::{controller_of, is_terminating};
 use object::pod::{is_mirror, is_terminal};
 use object::storage::{DISK_DRIVER, DISK_PATH};
-use object::well_known::{annotation, label};
+use object::well_known::{annotation, label, taint};
 use object::{Key, Kind, Object};
 
 /// The control plane's own objects, which each start writes.
@@ -221,7 +221,7 @@ fn node(then: &Object, current: Option<&Arc<Object>>) -> Option<Object> {
     let spec = node.spec.get_or_insert_default();
     let (now, then) = (spec.taints.take(), before.spec.as_ref());
     // Taints with this prefix describe the node's state, which is the current one.
-    let of_state = |key: &str| key.starts_with("node.kubernetes.io/");
+    let of_state = |key: &str| key.starts_with(taint::PREFIX);
     let retained = now.into_iter().flatten().filter(|taint| of_state(&taint.key));
     let own = then.iter().flat_map(|spec| spec.taints.iter().flatten());
     let taints: Vec<_> = retained.chain(own.filter(|taint| !of_state(&taint.key)).cloned()).collect();

@@ -21,13 +21,14 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use object::conditions::{self, ConditionStatus};
 use object::pod::is_mirror;
+use object::well_known::annotation::PODIUM_FIRST_RESTORE;
 use object::{Key, Kind, Object, SharedObject, TypedKind};
 use reconcile::ignore_not_found;
 
 use super::plan::{Plan, RestoreMapping, plan};
 use super::{
-    DISK, OF_NOTHING, SavedState, SnapshotController, SnapshotFailure, SnapshotHooks, SnapshotMetadata,
-    blocking, is_ready, set_condition,
+    DISK, SavedState, SnapshotController, SnapshotFailure, SnapshotHooks, SnapshotMetadata, blocking,
+    is_ready, set_condition,
 };
 
 /// The time that nodes get to report the ends of pods, beyond the grace periods.
@@ -71,7 +72,8 @@ impl<H: SnapshotHooks> SnapshotController<H> {
         }
         let (hooks, of) = (self.hooks.clone(), name.clone());
         let archive = blocking(move || hooks.read(&of)).await??;
-        let is_first = restore.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(OF_NOTHING));
+        let is_first =
+            restore.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(PODIUM_FIRST_RESTORE));
         if restore.phase() == RestorePhase::Pending {
             let before = if is_first { None } else { Some(self.take_before(restore).await?) };
             let now = self.api.clock().now();

@@ -18,6 +18,9 @@ use crate::ServiceEndpoints;
 use object::host_ports::declared_ports;
 use object::low_ports::LowPorts;
 use object::pod::is_terminal;
+use object::well_known::annotation::{
+    PODIUM_MACHINE_ADDRESSES, PODIUM_MACHINE_IPV6, PODIUM_MACHINE_LOW_PORTS,
+};
 
 /// Maps addresses of the cluster to their mirrors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,13 +33,6 @@ pub struct Mirrors {
     pub has_ipv6: bool,
 }
 
-/// The annotation with [`Mirrors::ranges`].
-const RANGES: &str = "podium.dev/machine-addresses";
-/// The annotation with the first port that this process may bind.
-const PORTS: &str = "podium.dev/machine-unprivileged-port-start";
-/// The annotation of [`Mirrors::has_ipv6`].
-const IPV6: &str = "podium.dev/machine-ipv6";
-
 impl Mirrors {
     /// Returns the mirrors in a loopback network: every address is its own mirror.
     pub fn of_loopback(low_ports: LowPorts) -> Self {
@@ -48,9 +44,9 @@ impl Mirrors {
     pub fn annotations(&self) -> [(&'static str, Option<String>); 3] {
         let ranges = self.ranges.iter().map(|(inside, machine)| format!("{inside}={machine}"));
         [
-            (RANGES, Some(ranges.collect::<Vec<_>>().join(" "))),
-            (PORTS, Some(self.low_ports.text())),
-            (IPV6, self.has_ipv6.then(|| "true".to_owned())),
+            (PODIUM_MACHINE_ADDRESSES, Some(ranges.collect::<Vec<_>>().join(" "))),
+            (PODIUM_MACHINE_LOW_PORTS, Some(self.low_ports.text())),
+            (PODIUM_MACHINE_IPV6, self.has_ipv6.then(|| "true".to_owned())),
         ]
     }
 
@@ -60,9 +56,13 @@ impl Mirrors {
             let (inside, machine) = text.split_once('=')?;
             Some((inside.parse().ok()?, machine.parse().ok()?))
         };
-        let ranges = annotations.get(RANGES)?.split_ascii_whitespace().map(pair).collect::<Option<_>>()?;
-        let low_ports = LowPorts::read(annotations.get(PORTS).map(String::as_str));
-        let has_ipv6 = annotations.get(IPV6).is_some_and(|value| value == "true");
+        let ranges = annotations
+            .get(PODIUM_MACHINE_ADDRESSES)?
+            .split_ascii_whitespace()
+            .map(pair)
+            .collect::<Option<_>>()?;
+        let low_ports = LowPorts::read(annotations.get(PODIUM_MACHINE_LOW_PORTS).map(String::as_str));
+        let has_ipv6 = annotations.get(PODIUM_MACHINE_IPV6).is_some_and(|value| value == "true");
         Some(Self { ranges, low_ports, has_ipv6 })
     }
 
@@ -292,7 +292,11 @@ mod tests {
         assert_eq!(at(&read, [127, 32, 0, 9]).as_deref(), Some("127.32.0.9:80"));
         assert_eq!(at(&read, [10, 64, 0, 9]), None, "a hollow node's pod");
         for wrong in ["10.96.0.0/16", "10.96.0.0/16=x", "10.96.0.0/99=127.33.0.0/16"] {
-            assert_eq!(Mirrors::read(&[(RANGES.to_owned(), wrong.to_owned())].into()), None, "{wrong}");
+            assert_eq!(
+                Mirrors::read(&[(PODIUM_MACHINE_ADDRESSES.to_owned(), wrong.to_owned())].into()),
+                None,
+                "{wrong}"
+            );
         }
         assert_eq!(Mirrors::read(&BTreeMap::new()), None);
     }

@@ -4,6 +4,7 @@
 mod cycles;
 mod modules;
 mod randomness;
+mod well_known_names;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -118,14 +118,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Api, ApiConfig, WriteOptions};
+    use crate::test_api::{api_with, without_admission};
+    use crate::{Api, WriteOptions};
     use object::Key;
 
     fn api() -> Api {
-        let clock = base::clock::Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let disabled_admission = vec!["ServiceAccount".to_string()];
-        let config = ApiConfig { disabled_admission, ..ApiConfig::default() };
-        Api::new(store::Store::ephemeral(), clock, config)
+        api_with(without_admission(&["ServiceAccount"]), &[])
     }
 
     /// Defaults apply to containers; the pod-level resources stay, and bounds of pods apply to them.

@@ -2,17 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::test_api::api;
 use crate::warning_recorder::WarningRecorder;
-use crate::{Api, ApiConfig, Part, WriteOptions};
-use base::clock::Clock;
+use crate::{Api, Part, WriteOptions};
 use object::{Key, Kind, Object};
-use store::Store;
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
-
-fn api() -> Api {
-    Api::new(Store::ephemeral(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH), ApiConfig::default())
-}
 
 /// The result of a write: the error, or the warnings.
 fn warnings_of(
@@ -52,7 +47,7 @@ fn hardened() -> (Value, Value) {
 
 /// The violations of a level in a pod's refusal; empty if it is accepted.
 fn violations(level: &[(&str, &str)], metadata: &Value, spec: &Value, container: &Value) -> String {
-    let api = api();
+    let api = api(&[]);
     create(&api, Kind::Namespace, namespace(level)).unwrap();
     let mut pod = pod("p", spec, container);
     pod["metadata"].as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
@@ -219,7 +214,7 @@ async fn the_restricted_level_takes_hardened_pods_alone_api_16() {
 /// Complete messages, warnings, and workloads.
 #[tokio::test(start_paused = true)]
 async fn authors_are_refused_or_warned_as_the_labels_say_api_16() {
-    let api = api();
+    let api = api(&[]);
     create(&api, Kind::Namespace, namespace(&[("enforce", "baseline"), ("warn", "restricted")])).unwrap();
     let refused = create(&api, Kind::Pod, pod("p", &json!({"hostIPC": true}), &json!({})));
     assert_eq!(
@@ -245,7 +240,7 @@ async fn authors_are_refused_or_warned_as_the_labels_say_api_16() {
 /// A change without new images is accepted; an ephemeral container is checked.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_there_is_judged_by_what_is_new_in_it_api_16() {
-    let api = api();
+    let api = api(&[]);
     create(&api, Kind::Namespace, namespace(&[])).unwrap();
     create(&api, Kind::Pod, pod("p", &json!({}), &json!({}))).unwrap();
     let key = Key::new("n", "p");
@@ -287,7 +282,7 @@ async fn a_pod_that_is_there_is_judged_by_what_is_new_in_it_api_16() {
 /// Invalid labels are refused if they are new.
 #[tokio::test(start_paused = true)]
 async fn labels_of_levels_must_be_readable_api_16() {
-    let api = api();
+    let api = api(&[]);
     let bad = namespace(&[("enforce", "none"), ("warn-version", "v1.07")]);
     let expected = "Namespace \"n\" is invalid: [metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: \
                     \"none\": must be one of privileged, baseline, restricted, \

@@ -13,26 +13,11 @@ use crate::identity::User;
 use crate::{Api, ApiError, Part};
 use base::quote::quote;
 use object::pod::references::{config_maps, projected, secrets};
-use object::well_known::annotation;
+use object::well_known::{annotation, label};
 use object::{Key, Kind, Object};
 
 /// The domain of labels that a node must not set on itself.
 const RESTRICTED_LABELS: &str = "node-restriction.kubernetes.io";
-
-/// Kubernetes' own labels that a kubelet may set on its node (`IsKubeletLabel` of k8s.io/kubelet).
-const KUBELET_LABELS: [&str; 11] = [
-    "kubernetes.io/hostname",
-    "kubernetes.io/os",
-    "kubernetes.io/arch",
-    "beta.kubernetes.io/os",
-    "beta.kubernetes.io/arch",
-    "beta.kubernetes.io/instance-type",
-    "node.kubernetes.io/instance-type",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-];
 
 /// Prefixes of further labels that a kubelet may set on its node.
 const KUBELET_PREFIXES: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
@@ -277,6 +262,8 @@ fn is_forbidden_label(key: &str) -> bool {
     let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
     let is_within =
         |of: &str| prefix == of || prefix.strip_suffix(of).is_some_and(|rest| rest.ends_with('.'));
-    let is_kubelets = KUBELET_LABELS.contains(&key) || KUBELET_PREFIXES.into_iter().any(is_within);
+    let is_kubelets = key == label::HOSTNAME
+        || label::RENAMED_NODE_LABELS.iter().any(|(old, _, new)| key == *old || key == *new)
+        || KUBELET_PREFIXES.into_iter().any(is_within);
     is_within(RESTRICTED_LABELS) || (is_within("kubernetes.io") || is_within("k8s.io")) && !is_kubelets
 }

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::budget::{BudgetDecision, BudgetTracker};
 use console_data::resource::Uid;
+use object::well_known::annotation::MIRROR_POD;
 
 /// The options of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,7 +187,7 @@ fn delete_status(
     excepted: bool,
 ) -> PodDeleteStatus {
     let annotations = pod.metadata.annotations.as_ref();
-    if annotations.is_some_and(|annotations| annotations.contains_key("kubernetes.io/config.mirror")) {
+    if annotations.is_some_and(|annotations| annotations.contains_key(MIRROR_POD)) {
         return PodDeleteStatus::SkipMirror;
     }
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());

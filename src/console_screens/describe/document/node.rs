@@ -10,6 +10,7 @@ use console_toolkit::text::{age, seconds_between};
 use object::TypedKind as _;
 use object::quantity::Amount;
 use object::resources::{Amounts, pod_limits, pod_requests};
+use object::well_known::label::NODE_ROLE_PREFIX;
 
 /// Writes the description; `pods` are all pods of the node, `beside` contains its Lease.
 pub(crate) fn describe(
@@ -24,7 +25,7 @@ pub(crate) fn describe(
         .as_object()
         .into_iter()
         .flatten()
-        .filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/").map(str::to_owned))
+        .filter_map(|(key, _)| key.strip_prefix(NODE_ROLE_PREFIX).map(str::to_owned))
         .collect();
     doc.field(0, "Roles", roles.join(","));
     labels(doc, node);

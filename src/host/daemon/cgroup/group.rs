@@ -114,21 +114,18 @@ impl Group {
         field(&part.directory.join(file), "oom_kill").is_some_and(|count| count > 0)
     }
 
-    /// Kills all processes of the group at once, if the kernel supports it.
+    /// Kills all processes of the group, if it is in a version 2 hierarchy.
     pub(in crate::daemon) fn kill(&self) {
-        for part in self.parts().filter(|part| part.unified) {
-            // Older kernels have no such file; the container's holder kills too.
-            let _ = fs::write(part.directory.join("cgroup.kill"), "1");
-        }
+        self.parts().filter(|part| part.unified).for_each(|part| kill_tree(&part.directory));
     }
 
-    /// Kills the group's processes until all have exited, if the kernel counts them.
+    /// Kills the group's processes until all have exited, if it is in a version 2 hierarchy.
     pub(in crate::daemon) async fn kill_all(&self) {
-        let has_processes = |part: &&HierarchyGroup| {
+        let has_processes = |part: &HierarchyGroup| {
             part.unified && field(&part.directory.join("cgroup.events"), "populated") == Some(1)
         };
-        while let Some(part) = self.parts().find(has_processes) {
-            kill_tree(&part.directory);
+        while self.parts().any(has_processes) {
+            self.kill();
             tokio::time::sleep(KILL_INTERVAL).await;
         }
     }

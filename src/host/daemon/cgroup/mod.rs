@@ -230,6 +230,7 @@ fn remove_directories(group: &Path) -> bool {
         }
 }
 
+/// Kills the processes in a group and below: at once, or one by one where the kernel has no `cgroup.kill`.
 fn kill_tree(group: &Path) {
     if fs::write(group.join("cgroup.kill"), "1").is_ok() {
         return;

@@ -17,6 +17,7 @@ use crate::runtime::{
 use base::dial::Transport;
 use base::session::{Session, SessionStreams};
 use host::after_all;
+use object::well_known::annotation;
 
 /// The error for a client that wants to talk to a process of a hollow container.
 fn no_process<T>() -> Result<T, RuntimeError> {
@@ -29,7 +30,7 @@ impl Runtime for HollowRuntime {
     }
 
     fn isolation(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([("podium.dev/isolation".to_owned(), "hollow".to_owned())])
+        BTreeMap::from([(annotation::PODIUM_ISOLATION.to_owned(), "hollow".to_owned())])
     }
 
     fn events(&self) -> RuntimeEvents {

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value};
 
+use crate::well_known::label::{HOSTNAME, ZONE};
+
 /// The keys of the `topology` map that are fields of their own in `v1`, each with its field.
-const FIELDS: [(&str, &str); 2] =
-    [("kubernetes.io/hostname", "nodeName"), ("topology.kubernetes.io/zone", "zone")];
+const FIELDS: [(&str, &str); 2] = [(HOSTNAME, "nodeName"), (ZONE, "zone")];
 
 pub(super) fn read(slice: &mut Value) {
     for endpoint in endpoints(slice) {

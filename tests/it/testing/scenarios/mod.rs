@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use podium::api::{DeleteOptions, WriteOptions};
 use podium::extension::fault::Fault;
 use podium::extension::scenario::{
-    AllScenarioRuns, CREATED_BY, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun,
-    ScenarioStatus,
+    AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun, ScenarioStatus,
 };
+use podium::object::well_known::annotation::PODIUM_MADE_BY_SCENARIO;
 use podium::object::{Key, Kind, Object, SharedObject, TypedKind};
 use podium::testing::{Cluster, Failure, Requests};
 use serde_json::{Value, json};
@@ -265,7 +265,10 @@ async fn a_fault_ends_with_its_scenario_and_what_is_to_stay_stays_fault_2() {
     };
     assert_eq!(faults(&cluster), ["s-cut", "s-slow"]);
     let made = cluster.api().get(Fault::kind(), &Key::new("", "s-cut")).unwrap();
-    assert_eq!(made.meta().annotations.as_ref().unwrap()[CREATED_BY], scenario(&cluster, "s").uid());
+    assert_eq!(
+        made.meta().annotations.as_ref().unwrap()[PODIUM_MADE_BY_SCENARIO],
+        scenario(&cluster, "s").uid()
+    );
     assert_eq!(status(&cluster, "s").detected_at, None);
     pass_seconds(&cluster, 15).await;
     assert_eq!(faults(&cluster), ["s-cut"]);

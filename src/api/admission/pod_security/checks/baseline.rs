@@ -8,9 +8,9 @@ use super::{
     CheckInput, SecurityContextTypes, Violation, containers, is_safe_seccomp, plural, quoted, setters,
 };
 use base::quote::quote;
+use object::well_known::annotation::SECCOMP_POD;
 
 const APP_ARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
-const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const CAPABILITIES: [&str; 13] = [
     "AUDIT_WRITE",
@@ -252,8 +252,7 @@ fn seccomp_annotations(input: &CheckInput<'_>) -> Option<Violation> {
     };
     let concerns = |key: &str| {
         let of_container = key.strip_prefix(SECCOMP_OF_CONTAINER);
-        key == SECCOMP_OF_POD
-            || of_container.is_some_and(|name| input.containers.iter().any(|c| c.name == name))
+        key == SECCOMP_POD || of_container.is_some_and(|name| input.containers.iter().any(|c| c.name == name))
     };
     let bad: BTreeSet<String> = input
         .annotations()

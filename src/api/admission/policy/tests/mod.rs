@@ -6,16 +6,14 @@ mod validating;
 
 use serde_json::{Value, json};
 
+use crate::test_api;
 use crate::warning_recorder::WarningRecorder;
-use crate::{Api, ApiConfig, ApiError, WriteOptions};
-use base::clock::Clock;
+use crate::{Api, ApiError, WriteOptions};
 use object::{Kind, Object};
-use store::Store;
 
 /// A cluster with a namespace `n`.
 fn api() -> Api {
-    let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-    let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+    let api = test_api::api(&[]);
     create(&api, Kind::Namespace, json!({"metadata": {"name": "n", "labels": {"team": "a"}}})).unwrap();
     api
 }

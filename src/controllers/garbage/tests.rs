@@ -2,12 +2,13 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
-use podium::api::{DeleteOptions, Propagation};
-use podium::object::owner::is_terminating;
-use podium::object::{Key, Kind, SharedObject};
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, NO_NODES, key};
+use super::*;
+use crate::test_cluster::{TestCluster, key};
+use object::SharedObject;
+
+const NAMES: &[&str] = &["garbagecollector"];
 
 /// A reference to a ConfigMap as owner.
 fn owned_by(owner: &SharedObject<ConfigMap>, blocks: bool) -> Value {
@@ -15,34 +16,33 @@ fn owned_by(owner: &SharedObject<ConfigMap>, blocks: bool) -> Value {
         "blockOwnerDeletion": blocks})
 }
 
-fn map(cluster: &Cluster, name: &str, owners: &[Value], finalizers: &[&str]) -> SharedObject<ConfigMap> {
+fn map(cluster: &TestCluster, name: &str, owners: &[Value], finalizers: &[&str]) -> SharedObject<ConfigMap> {
     cluster.create(json!({"metadata": {"name": name, "namespace": "default", "ownerReferences": owners,
         "finalizers": finalizers}}))
 }
 
 /// Returns the names of the existing maps, with `-` after terminating ones.
-fn maps(cluster: &Cluster) -> String {
+fn maps(cluster: &TestCluster) -> String {
     let all = cluster.api.list_as::<ConfigMap>(Some("default"));
-    let own = all.iter().filter(|m| m.name() != "kube-root-ca.crt");
     let described =
-        own.map(|m| format!("{}{}", m.name(), if is_terminating(&m.metadata) { "-" } else { "" }));
+        all.iter().map(|m| format!("{}{}", m.name(), if is_terminating(&m.metadata) { "-" } else { "" }));
     described.collect::<Vec<_>>().join(" ")
 }
 
-async fn delete(cluster: &Cluster, name: &str, propagation: Propagation) {
+async fn delete(cluster: &TestCluster, name: &str, propagation: Propagation) {
     let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
-    cluster.api.delete(Kind::ConfigMap, &key(name), &options).unwrap();
+    cluster.api.delete(Kind::ConfigMap, &key::<ConfigMap>(name), &options).unwrap();
     cluster.settle().await;
 }
 
-async fn remove_finalizers(cluster: &Cluster, name: &str) {
+async fn remove_finalizers(cluster: &TestCluster, name: &str) {
     cluster.change::<ConfigMap>(name, |m| m.metadata.finalizers = None);
     cluster.settle().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn only_dependants_that_say_so_hold_their_owner_up_gc_1() {
-    let cluster = Cluster::start(NO_NODES);
+    let cluster = TestCluster::start(NAMES);
     let owner = map(&cluster, "owner", &[], &[]);
     map(&cluster, "blocks", &[owned_by(&owner, true)], &["x/y"]);
     map(&cluster, "free", &[owned_by(&owner, false)], &["x/y"]);
@@ -61,7 +61,7 @@ async fn only_dependants_that_say_so_hold_their_owner_up_gc_1() {
 #[tokio::test(start_paused = true)]
 async fn a_dependant_of_several_owners_stays_with_the_last_gc_1() {
     for propagation in [Propagation::Background, Propagation::Foreground, Propagation::Orphan] {
-        let cluster = Cluster::start(NO_NODES);
+        let cluster = TestCluster::start(NAMES);
         let (one, two) = (map(&cluster, "one", &[], &[]), map(&cluster, "two", &[], &[]));
         map(&cluster, "shared", &[owned_by(&one, true), owned_by(&two, true)], &[]);
         cluster.settle().await;
@@ -80,7 +80,7 @@ async fn a_dependant_of_several_owners_stays_with_the_last_gc_1() {
 #[tokio::test(start_paused = true)]
 async fn a_circle_of_owners_lives_until_one_of_them_is_deleted_gc_1() {
     for propagation in [Propagation::Background, Propagation::Foreground] {
-        let cluster = Cluster::start(NO_NODES);
+        let cluster = TestCluster::start(NAMES);
         let first = map(&cluster, "first", &[], &[]);
         let second = map(&cluster, "second", &[owned_by(&first, true)], &[]);
         let third = map(&cluster, "third", &[owned_by(&second, true)], &[]);
@@ -98,17 +98,17 @@ async fn a_circle_of_owners_lives_until_one_of_them_is_deleted_gc_1() {
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_of_the_same_name_is_not_the_owner_gc_1_safe_6() {
-    let cluster = Cluster::start(NO_NODES);
+    let cluster = TestCluster::start(NAMES);
     let owner = map(&cluster, "owner", &[], &[]);
     map(&cluster, "child", &[owned_by(&owner, false)], &[]);
     cluster.settle().await;
     // The owner is replaced while the collector is stopped.
-    cluster.controllers.stop_one("garbagecollector").await;
+    cluster.controllers.stop_one(NAMES[0]).await;
     delete(&cluster, "owner", Propagation::Background).await;
     map(&cluster, "owner", &[], &[]);
     map(&cluster, "kept", &[owned_by(&cluster.get("owner"), false)], &[]);
     assert_eq!(maps(&cluster), "child kept owner");
-    cluster.controllers.start_one("garbagecollector");
+    cluster.controllers.start_one(NAMES[0]);
     cluster.settle().await;
     assert_eq!(maps(&cluster), "kept owner");
     cluster.stop().await;
@@ -116,7 +116,7 @@ async fn an_owner_of_the_same_name_is_not_the_owner_gc_1_safe_6() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_scoped_object_may_own_namespaced_ones_but_not_the_reverse_gc_1() {
-    let cluster = Cluster::start(NO_NODES);
+    let cluster = TestCluster::start(NAMES);
     let owner = map(&cluster, "owner", &[], &[]);
     cluster.create::<PriorityClass>(
         json!({"metadata": {"name": "wrong", "ownerReferences": [owned_by(&owner, false)]}, "value": 1}),
@@ -145,7 +145,7 @@ async fn a_cluster_scoped_object_may_own_namespaced_ones_but_not_the_reverse_gc_
 #[tokio::test(start_paused = true)]
 async fn a_cycle_of_owners_that_are_all_deleted_in_the_foreground_is_removed_gc_1() {
     for size in [1, 2, 3, 5] {
-        let cluster = Cluster::start(NO_NODES);
+        let cluster = TestCluster::start(NAMES);
         let members: Vec<_> = (0..size).map(|n| map(&cluster, &format!("m{n}"), &[], &[])).collect();
         for (n, member) in members.iter().enumerate() {
             let owner = owned_by(&members[(n + 1) % size], true);
@@ -169,7 +169,7 @@ async fn a_cycle_of_owners_that_are_all_deleted_in_the_foreground_is_removed_gc_
 #[tokio::test(start_paused = true)]
 async fn an_owner_of_more_than_a_batch_lets_go_of_all_of_them_gc_1() {
     for propagation in [Propagation::Orphan, Propagation::Foreground, Propagation::Background] {
-        let cluster = Cluster::start(NO_NODES);
+        let cluster = TestCluster::start(NAMES);
         let owner = map(&cluster, "owner", &[], &[]);
         for n in 0..1_200 {
             map(&cluster, &format!("m{n}"), &[owned_by(&owner, true)], &[]);
@@ -177,7 +177,6 @@ async fn an_owner_of_more_than_a_batch_lets_go_of_all_of_them_gc_1() {
         cluster.settle().await;
         delete(&cluster, "owner", propagation).await;
         let left = cluster.api.list_as::<ConfigMap>(Some("default"));
-        let left: Vec<_> = left.iter().filter(|m| m.name() != "kube-root-ca.crt").collect();
         let expected = if propagation == Propagation::Orphan { 1_200 } else { 0 };
         assert_eq!(left.len(), expected, "{propagation:?}");
         assert!(left.iter().all(|m| m.metadata.owner_references.iter().flatten().count() == 0));
