@@ -133,13 +133,14 @@ impl ServedKind {
     /// Returns the built-in kind that is served under this path.
     pub fn from_path(group: &str, version: &str, plural: &str) -> Option<Self> {
         Self::built_in()
-            .find(|s| (s.group(), s.version(), s.kind().info().plural) == (group, version, plural))
+            .find(|s| s.kind().info().plural == plural && s.version() == version && s.group() == group)
     }
 
     /// Returns the built-in kind of a manifest's `apiVersion` and `kind`.
     pub fn from_api_version(api_version: &str, name: &str) -> Option<Self> {
         let (group, version) = split_api_version(api_version);
-        Self::built_in().find(|s| (s.group(), s.version(), s.kind().info().name) == (group, version, name))
+        Self::built_in()
+            .find(|s| s.kind().info().name == name && s.version() == version && s.group() == group)
     }
 
     /// Returns the kind.
