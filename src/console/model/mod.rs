@@ -5,6 +5,8 @@
 mod access_tests;
 mod cluster_identity;
 pub(crate) mod clusters;
+#[cfg(test)]
+mod columns_tests;
 mod commands;
 #[cfg(test)]
 mod concurrent_change_tests;
