@@ -145,5 +145,5 @@ fn every_value_stands_under_its_heading_con_3() {
     let jobs = stage.press("ctrl-s");
     let [Job::Save(_, text)] = &jobs[..] else { panic!("{jobs:?}") };
     assert!(text.contains("pod/pod,6,"), "{text}");
-    assert!(text.contains("(and 1 others)"), "{text}");
+    assert!(text.contains("(and 1 other)"), "{text}");
 }

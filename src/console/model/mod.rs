@@ -57,6 +57,8 @@ mod stack;
 pub(crate) mod tabs;
 #[cfg(test)]
 mod tabs_tests;
+#[cfg(test)]
+mod terminal_tests;
 mod tour;
 #[cfg(test)]
 mod tour_tests;

@@ -46,6 +46,7 @@ pub(crate) fn columns<'a>() -> Vec<RowColumn<EventParts<'a>>> {
             let message = clean(&message);
             match of.others {
                 0 => Cell::Text(message.into()),
+                1 => Cell::Text(format_compact!("{message} (and 1 other)")),
                 others => Cell::Text(format_compact!("{message} (and {others} others)")),
             }
         }),

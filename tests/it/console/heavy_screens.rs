@@ -447,7 +447,7 @@ fn a_debug_container_is_requested_shown_starting_and_attached_to_con_8() {
     assert_eq!(stage.model.top().0, screen);
     shows(&stage.screen(), &["/ # ls", "bin", "meanwhile"]);
     tell(&mut stage, PaneEvent::Ended(Outcome::Exited(3)));
-    shows(&stage.screen(), &["command terminated with exit code 3", "enter back"]);
+    shows(&stage.screen(), &["command terminated with exit code 3", "enter close", "<c>copy"]);
 }
 
 #[test]
