@@ -18,6 +18,8 @@ mod drafts_tests;
 #[cfg(test)]
 mod dumps_tests;
 #[cfg(test)]
+mod empty_lists_tests;
+#[cfg(test)]
 mod explain_tests;
 #[cfg(test)]
 mod extensions_tests;

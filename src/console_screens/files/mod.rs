@@ -14,6 +14,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::View;
+use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::{FileEdited, ScreenMessage};
 use console_data::query;
@@ -194,7 +195,7 @@ impl Files {
                     Some((_, true)) => {
                         vec![Effect::Toast(Toast::info("that is a directory: enter opens it"))]
                     }
-                    None => vec![Effect::Toast(Toast::info("nothing is selected"))],
+                    None => vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))],
                 };
             }
             Command::FilesApply | Command::Delete => {
@@ -204,7 +205,7 @@ impl Files {
                         vec![Effect::Toast(Toast::info("that is the parent directory: enter opens it"))]
                     }
                     Some((path, _)) => self.request_read(cx, path, purpose),
-                    None => vec![Effect::Toast(Toast::info("nothing is selected"))],
+                    None => vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))],
                 };
             }
             _ => {}
@@ -300,6 +301,10 @@ impl View for Files {
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
         vec![KeyContext::Files, KeyContext::List]
+    }
+
+    fn refuses(&self, _cx: &Context<'_>, command: Command) -> Option<String> {
+        if self.visible_entries().is_empty() { object_commands::refuses_without_row(command) } else { None }
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

@@ -30,6 +30,7 @@ pub use poll::NodeAnswer;
 pub use text::{ImageText, TextData};
 
 use super::View;
+use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::node_images::{self, ImageColumn, ImageRow, PullRow};
@@ -250,7 +251,7 @@ impl Images {
             _ => {}
         }
         let Some(row) = visible.get(self.at(&visible)).copied() else {
-            return vec![Effect::Toast(Toast::info("nothing is selected"))];
+            return vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))];
         };
         match command {
             Command::Enter | Command::Describe => open_details(row),
@@ -429,6 +430,10 @@ impl View for Images {
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
         vec![KeyContext::Images, KeyContext::List]
+    }
+
+    fn refuses(&self, _cx: &Context<'_>, command: Command) -> Option<String> {
+        if self.visible().is_empty() { object_commands::refuses_without_row(command) } else { None }
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

@@ -300,7 +300,7 @@ impl View for Overview {
         }
         match self.selected(cx) {
             Some(object) => command_availability::refuses(cx.catalogue, &object.kind, command),
-            None => Some("nothing is selected".to_owned()),
+            None => object_commands::refuses_without_row(command),
         }
     }
 

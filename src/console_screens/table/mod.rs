@@ -369,11 +369,19 @@ impl View for Table {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        if self.over.is_some() || self.is_mixed() {
-            return self.refuses_over(cx, command);
+        let refused = if self.over.is_some() || self.is_mixed() {
+            self.refuses_over(cx, command)
+        } else {
+            object_commands::refuses_marks(cx, command, self.marked().len())
+                .or_else(|| command_availability::refuses(cx.catalogue, &self.kind, command))
+        };
+        // The table of events pauses itself. Keys typed while rows are built apply to the new rows.
+        let needs_no_row = command == Command::Pause && self.kind.is::<Event>() || self.is_building();
+        let has_target = !self.index.is_empty() || !self.marked().is_empty();
+        match refused {
+            None if !has_target && !needs_no_row => object_commands::refuses_without_row(command),
+            refused => refused,
         }
-        object_commands::refuses_marks(cx, command, self.marked().len())
-            .or_else(|| command_availability::refuses(cx.catalogue, &self.kind, command))
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

@@ -44,6 +44,7 @@ use console_data::point_in_time::TimeSelector;
 use console_data::query::pattern;
 use console_data::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use console_data::store::TouchedObjects;
+use console_operations::command_availability;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
@@ -477,6 +478,13 @@ impl View for Timeline {
             _ => {}
         }
         Vec::new()
+    }
+
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        match self.selected(cx) {
+            Some(object) => command_availability::refuses(cx.catalogue, &object.kind, command),
+            None => object_commands::refuses_without_row(command),
+        }
     }
 
     fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {

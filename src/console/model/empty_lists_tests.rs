@@ -1,0 +1,74 @@
+//! Keys of lists without a row: only those that work are offered (CON-3).
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
+
+use super::tabs_tests::{TestConsole, objects, pod};
+use super::*;
+use console_data::builtin_kinds::{kind, kinds};
+use console_data::message::Message;
+use console_data::store::{Change, Delta};
+use extension::fault::Fault;
+
+/// A console of a cluster without objects.
+fn empty() -> TestConsole {
+    let mut stage = TestConsole::new(200, 30);
+    let kinds = kinds().into_iter().chain([kind::<Fault>()]);
+    stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
+    stage.feed(Delta::of::<Pod>(vec![Change::Reset(Vec::new())]));
+    stage.feed(Delta::of::<Deployment>(vec![Change::Reset(Vec::new())]));
+    stage.feed(Delta::of::<Event>(vec![Change::Reset(Vec::new())]));
+    stage.feed(Delta::of::<Node>(vec![Change::Reset(Vec::new())]));
+    stage.feed(Delta::of::<Fault>(vec![Change::Reset(Vec::new())]));
+    stage
+}
+
+fn footer(stage: &mut TestConsole) -> String {
+    stage.screen().lines().last().unwrap_or_default().trim().to_owned()
+}
+
+#[test]
+fn a_list_without_a_row_offers_only_what_works_con_3() {
+    let ways = "<:>command  </>filter  <?>help";
+    for (view, keys) in [
+        ("pods", "<{>past  "),
+        ("deployments", "<{>past  "),
+        ("workloads", "<{>past  "),
+        ("nodes", "<a>add  <{>past  "),
+        ("faults", "<a>add  <{>past  "),
+        ("events", "<p>pause  <ctrl-g>group  <w>warnings  <{>past  "),
+        ("pf", ""),
+        ("images", "<p>pull  "),
+        ("topology", ""),
+        ("journal", ""),
+        ("drills", ""),
+    ] {
+        let mut stage = empty();
+        stage.press(&format!(": \"{view}\" enter"));
+        assert_eq!(footer(&mut stage), format!("{keys}{ways}"), "{view}\n{}", stage.screen());
+    }
+}
+
+#[test]
+fn a_key_that_needs_a_row_says_so_con_3() {
+    for key in ["d", "y", "l", "ctrl-d", "enter", "space"] {
+        let mut stage = empty();
+        stage.press(&format!("p {key}"));
+        let screen = stage.screen();
+        assert!(screen.contains("nothing is selected") && screen.contains("╭ Pods"), "{key}\n{screen}");
+    }
+}
+
+#[test]
+fn a_filter_without_a_match_leaves_the_keys_of_marked_rows_con_3() {
+    let mut stage = empty();
+    stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([pod("default", "web")]))]));
+    stage.press("p");
+    assert!(footer(&mut stage).contains("<d>describe"));
+    stage.press("/ \"nothing\" enter");
+    assert!(!footer(&mut stage).contains("<d>describe"), "{}", footer(&mut stage));
+    stage.press("esc space / \"nothing\" enter");
+    assert!(footer(&mut stage).contains("<d>describe"), "{}", stage.screen());
+    stage.press("d");
+    assert!(stage.screen().contains("web · describe"), "{}", stage.screen());
+}
