@@ -135,10 +135,60 @@ fn kubectls_and_k9s_words_mean_the_same_or_say_what_does_con_3() {
         ("describe_pod_absent", "no pod \"absent\""),
         ("describe_wobble_web", "no kind \"wobble\""),
         ("delete_pod_web-1-a", "Delete Pod default/web-1-a"),
+        ("get_pods_-n_shop", "Pods shop 0"),
+        ("kubectl_-n_default_get_pods_-w", "Pods default 2"),
+        ("kubectl_get_all", "Workloads all"),
+        ("describe_pod_web-1-a_-n_default", "describe · Pod default/web-1-a"),
+        ("kubectl_-n_shop_describe_pod_web-1-a", "no pod \"web-1-a\" in shop"),
+        ("kubectl_delete_pod_web-1-a_--namespace=default", "Delete Pod default/web-1-a"),
     ] {
         let mut stage = shop();
         let jobs = stage.press(&format!(": \"{typed}\" enter"));
         assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "{typed}");
+        shows(&mut stage, &[expected]);
+    }
+}
+
+/// A word after the kind is the name of an object for kubectl, and a namespace for k9s.
+#[test]
+fn kubectl_get_selects_the_object_of_the_name_con_3() {
+    for (typed, expected) in [
+        ("kubectl_get_pods_web-1-b", "▸ default web-1-b"),
+        ("get_pod_web-1-b", "▸ default web-1-b"),
+        ("get_po/web-1-b", "▸ default web-1-b"),
+        ("get_pods_web-1-b_-n_default", "▸ web-1-b"),
+        ("get_pods_-ndefault_web-1-b", "▸ web-1-b"),
+        ("kubectl_-n_default_get_pods_web-1-b", "▸ web-1-b"),
+        ("get_ns_shop", "▸ shop"),
+        ("get_pods_absent", "no pod \"absent\" in this list"),
+        ("get_pods_default", "no pod \"default\" in this list"),
+        ("get_pods_web-1-b_-n_absent", "no namespace \"absent\""),
+        ("get_pods_web-1-a_web-1-b", "web-1-a: unexpected \"web-1-b\" after the name"),
+        ("get_pods_web-1-a_-l_app=web", "web-1-a: a name and a filter cannot be combined"),
+        ("pods_default", "Pods default 2"),
+    ] {
+        let mut stage = shop();
+        stage.press(&format!(": \"{typed}\" enter"));
+        shows(&mut stage, &[expected]);
+    }
+    // Of the other rows, none is hidden.
+    let mut stage = shop();
+    stage.press(": \"get_pods_web-1-b\" enter");
+    shows(&mut stage, &["Pods all 2", "web-1-a"]);
+}
+
+/// The name is awaited with the list, unless the user moves the cursor before.
+#[test]
+fn kubectl_get_selects_the_object_when_its_list_arrives_con_3() {
+    for (keys, expected) in [("", "▸ default web-1-b"), ("k", "▸ default web-1-a")] {
+        let mut stage = TestConsole::without_lists(120, 30, Depth::True);
+        stage.press(": \"get_pods_web-1-b\" enter");
+        assert!(!stage.screen().contains("no pod"), "{}", stage.screen());
+        if !keys.is_empty() {
+            stage.press(keys);
+        }
+        let pods = ["web-1-a", "web-1-b"].map(|name| pod("default", name));
+        stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
         shows(&mut stage, &[expected]);
     }
 }

@@ -110,9 +110,9 @@ pub struct Table {
     own: Vec<Cow<'static, str>>,
     /// The user's columns.
     layout: Option<Layout>,
-    /// Pending warnings about the columns.
+    /// Pending warnings about columns and the selection.
     news: Vec<String>,
-    /// Pending sort order and selection of a restored table.
+    /// Pending sort order and selection.
     restore_target: restore::RestoreTarget,
     /// True if the user moved the cursor.
     pub(super) moved: bool,
@@ -129,7 +129,7 @@ pub struct Table {
 impl Table {
     /// Creates the table that a route describes.
     pub(crate) fn new(route: TableRoute) -> Self {
-        let TableRoute { kind, only, at, filter, clusters: over, when } = route;
+        let TableRoute { kind, only, at, name, filter, clusters: over, when } = route;
         // The newest event has the smallest age, and comes first.
         let column = kind.is::<Event>().then_some(0);
         let mut table = Self {
@@ -160,7 +160,7 @@ impl Table {
             own: Vec::new(),
             layout: None,
             news: Vec::new(),
-            restore_target: restore::RestoreTarget::default(),
+            restore_target: restore::RestoreTarget::named(name),
             moved: false,
             rebuilt: None,
             stale: Vec::new(),

@@ -27,10 +27,12 @@ use console_operations::operations::add_node::{self, NewNode};
 use console_operations::operations::{controller, node_shell, snapshot};
 use console_screens::View;
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS, TABLE};
+use kubectl_words::Syntax;
 
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let text = model.shared.extensions.expand(text);
-    let text = kubectl_words::translate(&text, |word| model.shared.catalogue.find_resource(word).is_some());
+    let (text, syntax) =
+        kubectl_words::translate(&text, |word| model.shared.catalogue.find_resource(word).is_some());
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
@@ -40,6 +42,11 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         && let Some(why) = model.refusal_in_past(command.entry())
     {
         return Err(why);
+    }
+    if syntax == Syntax::Kubectl
+        && let Some(kind) = model.shared.catalogue.find_resource(first)
+    {
+        return table::open(kind, &rest, syntax, model);
     }
     let prompt_word = PROMPT_WORDS
         .iter()
@@ -127,19 +134,19 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             let catalogue = &model.shared.catalogue;
             let kind = controller::kind(catalogue).or_else(|| catalogue.find_resource("controllers"));
             return match kind {
-                Some(kind) => table::open(kind, &rest, model),
+                Some(kind) => table::open(kind, &rest, syntax, model),
                 None if !catalogue.discovered => Err("the kinds of the server are not known yet".into()),
                 None => Err(controller::ABSENT.into()),
             };
         }
         // A kind of that name on the server takes precedence; `wk` always means the table.
         Some("workloads") if first == "wk" || model.shared.catalogue.find(first).is_none() => {
-            return table::open(&workloads::kind(), &rest, model);
+            return table::open(&workloads::kind(), &rest, syntax, model);
         }
         // A kind of that name on the server takes precedence.
         Some("snapshots") if model.shared.catalogue.find_resource(first).is_none() => {
             return match snapshot::kind(&model.shared.catalogue) {
-                Some(kind) => table::open(kind, &rest, model),
+                Some(kind) => table::open(kind, &rest, syntax, model),
                 None => Err("this server does not support cluster snapshots".into()),
             };
         }
@@ -164,7 +171,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         _ => {}
     }
     if let Some(kind) = model.shared.catalogue.find_resource(first) {
-        return table::open(kind, &rest, model);
+        return table::open(kind, &rest, syntax, model);
     }
     let mut named = contexts::named(&rest, model)?;
     if named.is_empty() {
@@ -172,7 +179,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     }
     if !named.is_empty() && Command::named(first).is_none() {
         return match contexts::kind(first, &text, &named, model) {
-            Ok(kind) => table::open(&kind, &rest, model),
+            Ok(kind) => table::open(&kind, &rest, syntax, model),
             Err(otherwise) => otherwise,
         };
     }
