@@ -77,7 +77,7 @@ fn a_key_that_means_nothing_says_so_and_where_it_does_con_3() {
     shows(&mut stage, &["% does nothing here; <?> lists the keys"]);
     // Keys with a meaning show no such message.
     let mut stage = shop();
-    stage.press("p j k g G space space");
+    stage.press("p j k g G space j space");
     assert!(!stage.screen().contains("does nothing"), "{}", stage.screen());
 }
 

@@ -197,7 +197,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.feed(vec![Delta::of::<Pod>(vec![ready("scratch")])]);
-    stage.press("n space space r D");
+    stage.press("n space j space r D");
     let screen = stage.model.top().0;
     let tell = |stage: &mut TestConsole, progress| stage.send(Message::Data(screen, Data::new(progress)));
     for (node, name) in ["node-1", "node-2"].into_iter().enumerate() {
