@@ -33,7 +33,6 @@ fn a_list_without_a_row_offers_only_what_works_con_3() {
     for (view, keys) in [
         ("pods", "<{>past  "),
         ("deployments", "<{>past  "),
-        ("workloads", "<{>past  "),
         ("nodes", "<a>add  <{>past  "),
         ("faults", "<a>add  <{>past  "),
         ("events", "<p>pause  <ctrl-g>group  <w>warnings  <{>past  "),
@@ -71,4 +70,13 @@ fn a_filter_without_a_match_leaves_the_keys_of_marked_rows_con_3() {
     assert!(footer(&mut stage).contains("<d>describe"), "{}", stage.screen());
     stage.press("d");
     assert!(stage.screen().contains("web · describe"), "{}", stage.screen());
+}
+
+#[test]
+fn the_keys_of_a_list_stay_while_it_loads_con_3() {
+    let mut stage = TestConsole::without_lists(200, 30, console_toolkit::theme::depth::Depth::True);
+    stage.press("p");
+    assert!(stage.screen().contains("loading…") && footer(&mut stage).contains("<d>describe"));
+    stage.feed(Delta::of::<Pod>(vec![Change::Reset(Vec::new())]));
+    assert!(!footer(&mut stage).contains("<d>describe"), "{}", stage.screen());
 }

@@ -375,8 +375,11 @@ impl View for Table {
             object_commands::refuses_marks(cx, command, self.marked().len())
                 .or_else(|| command_availability::refuses(cx.catalogue, &self.kind, command))
         };
-        // The table of events pauses itself. Keys typed while rows are built apply to the new rows.
-        let needs_no_row = command == Command::Pause && self.kind.is::<Event>() || self.is_building();
+        // The footer must not flicker while a list arrives, and keys typed while rows are built apply to the new rows.
+        let is_refused = cx.links.refused(&self.kind.resource).is_some();
+        let has_rows_soon = self.is_building() || !self.loaded && !is_refused;
+        // The table of events pauses itself.
+        let needs_no_row = command == Command::Pause && self.kind.is::<Event>() || has_rows_soon;
         let has_target = !self.index.is_empty() || !self.marked().is_empty();
         match refused {
             None if !has_target && !needs_no_row => object_commands::refuses_without_row(command),
