@@ -29,7 +29,6 @@ fn footer(stage: &mut TestConsole) -> String {
 
 #[test]
 fn a_list_without_a_row_offers_only_what_works_con_3() {
-    let ways = "<:>command  </>filter  <?>help";
     for (view, keys) in [
         ("pods", "<{>past  "),
         ("deployments", "<{>past  "),
@@ -44,7 +43,13 @@ fn a_list_without_a_row_offers_only_what_works_con_3() {
     ] {
         let mut stage = empty();
         stage.press(&format!(": \"{view}\" enter"));
-        assert_eq!(footer(&mut stage), format!("{keys}{ways}"), "{view}\n{}", stage.screen());
+        let filter = if ["pf", "topology", "journal", "drills"].contains(&view) { "" } else { "</>filter  " };
+        assert_eq!(
+            footer(&mut stage),
+            format!("{keys}<:>command  {filter}<?>help"),
+            "{view}\n{}",
+            stage.screen()
+        );
     }
 }
 
@@ -79,4 +84,15 @@ fn the_keys_of_a_list_stay_while_it_loads_con_3() {
     assert!(stage.screen().contains("loading…") && footer(&mut stage).contains("<d>describe"));
     stage.feed(Delta::of::<Pod>(vec![Change::Reset(Vec::new())]));
     assert!(!footer(&mut stage).contains("<d>describe"), "{}", stage.screen());
+}
+
+#[test]
+fn a_drain_offers_to_stop_only_while_it_runs_con_6() {
+    let mut stage = empty();
+    let node = serde_json::json!({"metadata": {"name": "node-1", "uid": "node-1"}});
+    stage.feed(Delta::of::<Node>(vec![Change::Reset(objects([node]))]));
+    stage.press(": \"nodes\" enter r");
+    assert_eq!(footer(&mut stage), "<D>drain  <u>uncordon  <space>toggle  <:>command  <?>help");
+    stage.press("x");
+    assert!(stage.screen().contains("the drain is not running"), "{}", stage.screen());
 }

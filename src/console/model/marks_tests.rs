@@ -115,8 +115,11 @@ fn a_mark_leaves_the_cursor_on_its_row_con_3() {
     assert!(stage.screen().contains("◆ 1 marked"), "{}", stage.screen());
     stage.press("space");
     assert!(!stage.screen().contains("marked"), "{}", stage.screen());
+    assert!(!stage.screen().contains("unmark"), "{}", stage.screen());
     stage.press("space j space");
     assert!(stage.screen().contains("◆ 2 marked"), "{}", stage.screen());
+    // The footer names the key that takes all marks away.
+    assert!(stage.screen().contains("<ctrl-\\>unmark"), "{}", stage.screen());
 }
 
 #[test]

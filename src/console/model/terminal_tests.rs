@@ -56,6 +56,16 @@ fn an_ended_terminal_is_scrolled_and_copied_as_a_whole_con_8() {
     assert!(stage.screen().contains("line 39"), "{}", stage.screen());
 }
 
+/// The key of the help is text for a terminal.
+#[test]
+fn a_narrow_terminal_offers_no_help_con_3() {
+    let (mut stage, id) = attached();
+    let lines: Vec<String> = (0..40).map(|number| format!("line {number}")).collect();
+    ended(&mut stage, id, &lines.join("\r\n"));
+    stage.resize(40, 12);
+    assert!(!footer(&mut stage).contains("<?>"), "{}", stage.screen());
+}
+
 #[test]
 fn every_key_that_left_a_terminal_closes_it_after_its_end_con_8() {
     for key in ["enter", "esc", "q", "ctrl-]", "f12"] {

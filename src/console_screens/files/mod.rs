@@ -380,8 +380,8 @@ impl View for Files {
         frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {

@@ -480,8 +480,8 @@ impl View for Images {
         named.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {

@@ -311,8 +311,8 @@ impl View for Overview {
         }
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, cx: &Context<'_>, text: &str) -> Result<(), String> {

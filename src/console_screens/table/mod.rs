@@ -369,6 +369,9 @@ impl View for Table {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        if command == Command::ClearMarks && self.marks.is_empty() {
+            return Some("nothing is marked".into());
+        }
         let refused = if self.over.is_some() || self.is_mixed() {
             self.refuses_over(cx, command)
         } else {
@@ -431,8 +434,8 @@ impl View for Table {
         cells.map(|(column, cell)| (format!("COL-{}", column.name), cell.show(cx).into_owned())).collect()
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {

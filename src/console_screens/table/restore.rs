@@ -150,7 +150,11 @@ impl Table {
                     self.cursor = Some(found);
                     self.keep_cursor();
                 }
-                None => self.news.push(format!("no {} {name:?} in this list", self.kind.singular)),
+                None => {
+                    let filter =
+                        if name.contains(['/', ' ']) { String::new() } else { format!("; /{name} filters") };
+                    self.news.push(format!("no {} {name:?} in this list{filter}", self.kind.singular));
+                }
             }
         }
         let selected = self.restore_target.selected.take().filter(|_| !self.moved);

@@ -495,8 +495,8 @@ impl View for Timeline {
         view::draw(self, cx, frame, area);
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {

@@ -292,7 +292,7 @@ commands! {
     // Tables.
     Mark "mark" ["space"] "" Nothing "Mark for a bulk action" in Objects;
     MarkRange "mark-range" ["ctrl-space"] "" Nothing "Mark from the last mark to here" in Objects;
-    ClearMarks "clear-marks" ["ctrl-\\"] "" Nothing "Clear all marks" in Objects;
+    ClearMarks "clear-marks" ["ctrl-\\"] "unmark" Nothing "Clear all marks" in Objects;
     Faults "faults" ["ctrl-z"] "faults" Nothing "Show unhealthy objects only, with their owners"
         in Tree, Objects { short: "", about: "Show unhealthy rows only, or all" };
     Wide "wide" ["ctrl-w"] "" Nothing "Show more columns, or fewer" in Objects;
