@@ -194,6 +194,25 @@ fn kubectl_get_selects_the_object_when_its_list_arrives_con_3() {
 }
 
 #[test]
+fn kubectl_get_completes_kinds_and_names_con_3() {
+    for (typed, suggested, enter) in [
+        ("get_dep", "get deployments", "Deployments all 1"),
+        ("kubectl_get_po", "kubectl get pods", "Pods all 2"),
+        ("get_pods_web-1", "get pods web-1-b", "no pod \"web-1\" in this list"),
+        ("get_pods_", "get pods web-1-a", "Pods all 2"),
+    ] {
+        let mut stage = shop();
+        stage.press(&format!(": \"{typed}\""));
+        shows(&mut stage, &[suggested]);
+        stage.press("enter");
+        shows(&mut stage, &[enter]);
+    }
+    let mut stage = shop();
+    stage.press(": \"get_ns_s\" tab enter");
+    shows(&mut stage, &["▸ shop"]);
+}
+
+#[test]
 fn command_errors_are_shown_in_full_at_every_width_con_20() {
     for width in [45, 80, 200] {
         let mut stage = shop();

@@ -77,6 +77,13 @@ pub(super) fn translate(text: &str, is_kind: impl Fn(&str) -> bool) -> (Cow<'_, 
     (Cow::Owned(words.join(" ")), Syntax::Kubectl)
 }
 
+/// Splits a line that begins with `get`, as kubectl's does, before the words after it.
+pub(super) fn after_get(line: &str) -> Option<(&str, &str)> {
+    let starts = ["kubectl get ", "k get ", "get "];
+    let start = starts.into_iter().find(|start| line.starts_with(start))?;
+    Some(line.split_at(start.len()))
+}
+
 /// Returns the hint for a word of k9s that the console does not have.
 pub(super) fn hint(word: &str) -> Option<&'static str> {
     KUBECTL_WORDS.iter().find(|(known, _)| *known == word).map(|(_, hint)| *hint)

@@ -11,6 +11,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
+use std::collections::BTreeSet;
+
 use crate::model::Model;
 use base::did_you_mean::nearest;
 use console_data::context::ScreenId;
@@ -18,6 +20,7 @@ use console_data::point_in_time::TimeTravel;
 use console_data::read_only;
 use console_data::scope::Scope;
 use console_data::screen_dumps;
+use console_data::store::{Identity, Store};
 use console_data::workloads;
 use console_operations::dialog::{Field, Fields};
 use console_operations::effect::{
@@ -293,6 +296,11 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
     if text.is_empty() {
         return start(model);
     }
+    if let Some((get, rest)) = kubectl_words::after_get(text)
+        && model.shared.catalogue.find_resource(get.split(' ').next().unwrap_or_default()).is_none()
+    {
+        return suggest_of_get(get, rest, model);
+    }
     let (head, last) = match text.rsplit_once(' ') {
         Some((head, last)) => (Some(head), last),
         None => (None, text),
@@ -340,8 +348,33 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
             found.push(completion);
         }
     }
-    found.truncate(8);
+    found.truncate(SUGGESTED);
     found
+}
+
+/// Maximum number of completions.
+const SUGGESTED: usize = 8;
+
+/// Returns completions of a kind and of an object's name after `get`.
+fn suggest_of_get(get: &str, rest: &str, model: &Model) -> Vec<String> {
+    let Some((kind, name)) = rest.split_once(' ') else {
+        let kinds = model.shared.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string());
+        let exact = model.shared.catalogue.find(rest).map(|kind| kind.resource.plural.to_string());
+        let mut found: Vec<String> = exact.into_iter().collect();
+        found.extend(rank(rest, kinds.collect()).into_iter().take(SUGGESTED));
+        found.dedup();
+        return found.into_iter().take(SUGGESTED).map(|kind| format!("{get}{kind}")).collect();
+    };
+    let Some(kind) = model.shared.catalogue.find_resource(kind) else { return Vec::new() };
+    let store = model.shared.stores.get(&kind.resource).into_iter();
+    let objects = store.flat_map(Store::iter).map(|(_, object)| object.identity());
+    let is_shown = |object: &Identity| !kind.namespaced || model.shared.scope.holds(object.namespace());
+    let names: BTreeSet<String> = objects
+        .filter(|object| object.name().starts_with(name) && is_shown(object))
+        .map(|object| object.name().to_owned())
+        .collect();
+    let head = &rest[..rest.len() - name.len()];
+    names.into_iter().take(SUGGESTED).map(|name| format!("{get}{head}{name}")).collect()
 }
 
 fn rank(typed: &str, completions: Vec<String>) -> Vec<String> {
