@@ -377,8 +377,8 @@ pub fn remaining(micros: u64, reported_at: Timestamp, now: Timestamp) -> u64 {
 mod tests {
     use serde_json::json;
 
-    use super::super::column_cells::{cells as cells_of, headings};
     use super::*;
+    use crate::rows::column_cells::{cells as cells_of, headings};
 
     fn status(value: serde_json::Value) -> ControllerStatus {
         serde_json::from_value(value).expect("a status")
