@@ -118,7 +118,10 @@ fn a_mark_leaves_the_cursor_on_its_row_con_3() {
     assert!(!stage.screen().contains("unmark"), "{}", stage.screen());
     stage.press("space j space");
     assert!(stage.screen().contains("◆ 2 marked"), "{}", stage.screen());
-    // The footer names the key that takes all marks away.
+    // The footer names the key that takes all marks away, also a narrow one.
+    stage.resize(80, 24);
+    assert!(stage.screen().contains("<ctrl-\\>unmark"), "{}", stage.screen());
+    stage.press("space");
     assert!(stage.screen().contains("<ctrl-\\>unmark"), "{}", stage.screen());
 }
 
