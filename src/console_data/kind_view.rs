@@ -9,6 +9,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Resource;
 
 use super::resource::{Kind, ResourceKey, Uid};
+use super::rows::column_cells::headings;
 use super::rows::{Column, Row, controller, event, fault, network, node, pod, workload};
 use super::store::{Object, Stores};
 use super::workloads;
@@ -74,7 +75,7 @@ pub struct KindView {
 macro_rules! rows {
     ($kind:ty, $columns:path, $row:expr) => {
         Some(Rows {
-            columns: $columns,
+            columns: || headings($columns()),
             row: |stores, uid| {
                 let row: fn(&$kind, &Stores) -> Option<Row> = $row;
                 row(stores.of::<$kind>().get(uid)?, stores)
@@ -108,10 +109,10 @@ const VIEWS: &[KindView] = &[
             "",
             "pods",
             Some(Rows {
-                columns: pod::columns,
+                columns: || headings(pod::columns()),
                 row: |stores, uid| {
                     let pod = stores.pods().entry(uid)?;
-                    Some(pod::row(pod, pod::used(pod, stores)))
+                    Some(pod::row(pod, stores))
                 },
             }),
         )
@@ -156,7 +157,7 @@ const VIEWS: &[KindView] = &[
             "",
             "events",
             Some(Rows {
-                columns: event::columns,
+                columns: || headings(event::columns()),
                 row: |stores, uid| Some(event::row(stores.events().entry(uid)?)),
             }),
         )
@@ -193,7 +194,7 @@ const VIEWS: &[KindView] = &[
         ..view(
             controller::GROUP,
             controller::PLURAL,
-            Some(Rows { columns: controller::columns, row: controller::row }),
+            Some(Rows { columns: || headings(controller::columns()), row: controller::row }),
         )
     },
     KindView {
@@ -231,7 +232,7 @@ pub fn key_contexts(kind: &Kind) -> Vec<KeyContext> {
 /// Returns the columns of a resource: its own, else those of the server's Table.
 pub fn columns(stores: &Stores, resource: &ResourceKey) -> Vec<Column> {
     match of(resource).rows {
-        _ if workloads::is(resource) => super::rows::workloads::columns(),
+        _ if workloads::is(resource) => headings(super::rows::workloads::columns()),
         Some(rows) => (rows.columns)(),
         None => stores
             .get(resource)

@@ -8,7 +8,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
-use super::View;
+use super::{View, object_commands};
 use console_data::action::{EntryId, Mutation};
 use console_data::changes::merge::{Change, plain};
 use console_data::context::Context;
@@ -195,6 +195,10 @@ impl View for JournalScreen {
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
         vec![KeyContext::Journal, KeyContext::List]
+    }
+
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        if self.at(cx).is_none() { object_commands::refuses_without_row(command) } else { None }
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

@@ -89,8 +89,8 @@ impl View for Kinds {
         frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), body);
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {

@@ -162,10 +162,9 @@ pub trait View {
         Vec::new()
     }
 
-    /// Returns the current search or filter, as the initial text of the prompt.
-    #[expect(clippy::unnecessary_literal_bound, reason = "screens return what they hold")]
-    fn query(&self) -> &str {
-        ""
+    /// Returns the current search or filter, as the initial text of the prompt; `None` if there is nothing to filter.
+    fn query(&self) -> Option<&str> {
+        None
     }
 
     /// Filters or searches; called for each key typed in the `/` prompt, which shows the error. An empty text ends the
@@ -355,7 +354,7 @@ impl View for Screen {
     fn variables(&self, cx: &Context<'_>) -> Vec<(String, String)> {
         self.as_view().variables(cx)
     }
-    fn query(&self) -> &str {
+    fn query(&self) -> Option<&str> {
         self.as_view().query()
     }
     fn set_query(&mut self, cx: &Context<'_>, query: &str) -> Result<(), String> {

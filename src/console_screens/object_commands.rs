@@ -18,6 +18,9 @@ use console_operations::operations::{self, drain};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 
+/// The message about a command on a row where there is none.
+pub(crate) const NOTHING_SELECTED: &str = "nothing is selected";
+
 /// The rows that a command of a table applies to while rows are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkScope {
@@ -66,6 +69,9 @@ pub fn marks(command: Command) -> MarkScope {
         | Command::Break
         | Command::SnapshotSave
         | Command::OneContext
+        | Command::ImagePull
+        | Command::SortSize
+        | Command::ShowAll
         | Command::PastBack
         | Command::PastForward
         | Command::PastBackMore
@@ -96,6 +102,12 @@ pub(crate) fn refuses_marks(cx: &Context<'_>, command: Command, marked: usize) -
         "{}: one at a time, and {marked} are marked; {clear} clears the marks",
         command.entry().in_short()
     ))
+}
+
+/// Returns the reason why a command does not apply to a list without a row.
+pub(crate) fn refuses_without_row(command: Command) -> Option<String> {
+    let marks_rows = matches!(command, Command::Mark | Command::MarkRange);
+    (marks_rows || marks(command) != MarkScope::None).then(|| NOTHING_SELECTED.to_owned())
 }
 
 /// Executes a command on a single object, such as the selection of a screen; nothing for commands that concern no
@@ -141,7 +153,7 @@ pub fn run(
         return vec![Effect::ShowForwards];
     }
     let Some(current) = current.or_else(|| targets.first().cloned()) else {
-        return vec![Effect::Toast(Toast::info("nothing is selected"))];
+        return vec![Effect::Toast(Toast::info(NOTHING_SELECTED))];
     };
     let all = || targets.to_vec();
     match command {

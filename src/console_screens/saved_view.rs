@@ -14,12 +14,12 @@ impl Screen {
     pub fn saved_view(&self, context_of: impl Fn(ClusterId) -> String) -> Result<SavedView, &'static str> {
         let of = |target: &ObjectRef, saved: SavedScreen| SavedView {
             screen: saved,
-            filter: self.query().to_owned(),
+            filter: self.query().unwrap_or_default().to_owned(),
             ..SavedView::of_object(target)
         };
         let plain = |saved: SavedScreen| SavedView {
             screen: saved,
-            filter: self.query().to_owned(),
+            filter: self.query().unwrap_or_default().to_owned(),
             ..SavedView::default()
         };
         Ok(match self {

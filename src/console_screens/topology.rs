@@ -126,7 +126,12 @@ impl View for Topology {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        let refuses_without_row = || match self.selected(cx) {
+            Some(_) => None,
+            None => object_commands::refuses_without_row(command),
+        };
         command_availability::refuses(cx.catalogue, &cx.catalogue.kind::<Node>(), command)
+            .or_else(refuses_without_row)
     }
 
     fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {

@@ -539,8 +539,8 @@ impl View for Tree {
         shown.get(self.at(&shown)).map(|leaf| leaf.object.clone())
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {

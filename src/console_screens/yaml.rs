@@ -282,8 +282,8 @@ impl View for Yaml {
         });
     }
 
-    fn query(&self) -> &str {
-        self.pane.query()
+    fn query(&self) -> Option<&str> {
+        Some(self.pane.query())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {

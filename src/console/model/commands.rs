@@ -41,7 +41,7 @@ impl Model {
         match command {
             Command::Prompt => self.open_prompt(PromptKind::Command, String::new()),
             Command::Filter => {
-                let text = self.top().1.query().to_owned();
+                let text = self.top().1.query().unwrap_or_default().to_owned();
                 self.open_prompt(PromptKind::Filter, text);
             }
             Command::Help if matches!(screen, Screen::Help(_)) => return self.back(now),
@@ -58,7 +58,7 @@ impl Model {
                 if top.moment().is_some() && top.back_target() == WayBack::Now {
                     return self.travel(TimeTravel::Live, now);
                 }
-                if !self.top().1.query().is_empty() {
+                if self.top().1.query().is_some_and(|query| !query.is_empty()) {
                     let _ = self.query("", now);
                     return Vec::new();
                 }

@@ -94,8 +94,7 @@ fn a_question_longer_than_the_screen_is_read_page_by_page_con_6() {
     stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
     stage.press("p");
     for _ in 0..40 {
-        // The key scrolls on.
-        stage.press("space");
+        stage.press("space j");
     }
     stage.press("home ctrl-d");
     let screen = stage.screen();

@@ -367,12 +367,12 @@ fn a_plugin_does_not_ignore_marks_con_16() {
     let mut desk = ExtensionsConsole::with_plugins();
     let others = ["a", "b"].map(|name| pod("default", name));
     desk.stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(others))]));
-    desk.stage.press("p space");
+    desk.stage.press("p space j");
     assert!(desk.stage.press("ctrl-l").is_empty());
     let toasts = desk.toast_texts().join("\n");
     assert!(toasts.contains("works on the row under the cursor, but others are marked"), "{toasts}");
     // The marked row is the row under the cursor.
-    desk.stage.press("ctrl-\\ g space k");
+    desk.stage.press("ctrl-\\ g space");
     assert!(!desk.stage.press("ctrl-l").is_empty());
 }
 

@@ -77,7 +77,7 @@ fn a_key_that_means_nothing_says_so_and_where_it_does_con_3() {
     shows(&mut stage, &["% does nothing here; <?> lists the keys"]);
     // Keys with a meaning show no such message.
     let mut stage = shop();
-    stage.press("p j k g G space space");
+    stage.press("p j k g G space j space");
     assert!(!stage.screen().contains("does nothing"), "{}", stage.screen());
 }
 
@@ -135,12 +135,81 @@ fn kubectls_and_k9s_words_mean_the_same_or_say_what_does_con_3() {
         ("describe_pod_absent", "no pod \"absent\""),
         ("describe_wobble_web", "no kind \"wobble\""),
         ("delete_pod_web-1-a", "Delete Pod default/web-1-a"),
+        ("get_pods_-n_shop", "Pods shop 0"),
+        ("kubectl_-n_default_get_pods_-w", "Pods default 2"),
+        ("kubectl_get_all", "Workloads all"),
+        ("describe_pod_web-1-a_-n_default", "describe · Pod default/web-1-a"),
+        ("kubectl_-n_shop_describe_pod_web-1-a", "no pod \"web-1-a\" in shop"),
+        ("kubectl_delete_pod_web-1-a_--namespace=default", "Delete Pod default/web-1-a"),
     ] {
         let mut stage = shop();
         let jobs = stage.press(&format!(": \"{typed}\" enter"));
         assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "{typed}");
         shows(&mut stage, &[expected]);
     }
+}
+
+/// A word after the kind is the name of an object for kubectl, and a namespace for k9s.
+#[test]
+fn kubectl_get_selects_the_object_of_the_name_con_3() {
+    for (typed, expected) in [
+        ("kubectl_get_pods_web-1-b", "▸ default web-1-b"),
+        ("get_pod_web-1-b", "▸ default web-1-b"),
+        ("get_po/web-1-b", "▸ default web-1-b"),
+        ("get_pods_web-1-b_-n_default", "▸ web-1-b"),
+        ("get_pods_-ndefault_web-1-b", "▸ web-1-b"),
+        ("kubectl_-n_default_get_pods_web-1-b", "▸ web-1-b"),
+        ("get_ns_shop", "▸ shop"),
+        ("get_pods_absent", "no pod \"absent\" in this list"),
+        ("get_pods_default", "no pod \"default\" in this list"),
+        ("get_pods_web-1-b_-n_absent", "no namespace \"absent\""),
+        ("get_pods_web-1-a_web-1-b", "web-1-a: unexpected \"web-1-b\" after the name"),
+        ("get_pods_web-1-a_-l_app=web", "web-1-a: a name and a filter cannot be combined"),
+        ("pods_default", "Pods default 2"),
+    ] {
+        let mut stage = shop();
+        stage.press(&format!(": \"{typed}\" enter"));
+        shows(&mut stage, &[expected]);
+    }
+    // Of the other rows, none is hidden.
+    let mut stage = shop();
+    stage.press(": \"get_pods_web-1-b\" enter");
+    shows(&mut stage, &["Pods all 2", "web-1-a"]);
+}
+
+/// The name is awaited with the list, unless the user moves the cursor before.
+#[test]
+fn kubectl_get_selects_the_object_when_its_list_arrives_con_3() {
+    for (keys, expected) in [("", "▸ default web-1-b"), ("k", "▸ default web-1-a")] {
+        let mut stage = TestConsole::without_lists(120, 30, Depth::True);
+        stage.press(": \"get_pods_web-1-b\" enter");
+        assert!(!stage.screen().contains("no pod"), "{}", stage.screen());
+        if !keys.is_empty() {
+            stage.press(keys);
+        }
+        let pods = ["web-1-a", "web-1-b"].map(|name| pod("default", name));
+        stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
+        shows(&mut stage, &[expected]);
+    }
+}
+
+#[test]
+fn kubectl_get_completes_kinds_and_names_con_3() {
+    for (typed, suggested, enter) in [
+        ("get_dep", "get deployments", "Deployments all 1"),
+        ("kubectl_get_po", "kubectl get pods", "Pods all 2"),
+        ("get_pods_web-1", "get pods web-1-b", "no pod \"web-1\" in this list"),
+        ("get_pods_", "get pods web-1-a", "Pods all 2"),
+    ] {
+        let mut stage = shop();
+        stage.press(&format!(": \"{typed}\""));
+        shows(&mut stage, &[suggested]);
+        stage.press("enter");
+        shows(&mut stage, &[enter]);
+    }
+    let mut stage = shop();
+    stage.press(": \"get_ns_s\" tab enter");
+    shows(&mut stage, &["▸ shop"]);
 }
 
 #[test]
@@ -693,6 +762,10 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
     let rows: Vec<Arc<console_data::server_table::TableRow>> = objects([row]);
     stage.feed(Delta::of_table(snapshots.resource.clone(), Some(columns), vec![Change::Reset(rows)]));
     shows(&mut stage, &["<a>save", "<r>restore", "<f>fork"]);
+    // An invalid name is refused where it can be corrected.
+    assert!(acts(&stage.press("a \"my_snapshot\" enter")).is_empty());
+    shows(&mut stage, &["Save a snapshot of the cluster", "a name has only lower-case letters, digits"]);
+    stage.press("esc");
     assert_eq!(acts(&stage.press("a \"now\" enter")), ["podium snapshot save now"]);
     // A restore ends every pod, so its name must be typed.
     stage.press("r");

@@ -58,13 +58,13 @@ fn every_command_acts_on_all_marks_or_says_why_not_con_3() {
     for (table, names) in TABLES {
         let mut stage = shop();
         stage.press(table);
-        stage.press("space space");
+        stage.press("space j space");
         let contexts = stage.model.key_contexts(stage.now);
         assert!(stage.screen().contains("2 marked"), "{table}: {}", stage.screen());
         for entry in TABLE.iter().filter(|entry| contexts.contains(&entry.context)) {
             let mut stage = shop();
             stage.press(table);
-            stage.press("space space");
+            stage.press("space j space");
             let before = stage.model.screens.len();
             let jobs = stage.model.command(entry.command, stage.now);
             let of = format!("{table} {}", entry.name);
@@ -105,11 +105,30 @@ fn every_command_acts_on_all_marks_or_says_why_not_con_3() {
     }
 }
 
+/// As in k9s: a second press takes the mark away, and the arrow goes to the next row.
+#[test]
+fn a_mark_leaves_the_cursor_on_its_row_con_3() {
+    let mut stage = shop();
+    stage.press("p 1 space");
+    let marked = stage.model.top().1.selected(&stage.model.shared.context(stage.now));
+    assert_eq!(marked.map(|object| object.name).as_deref(), Some("api"));
+    assert!(stage.screen().contains("◆ 1 marked"), "{}", stage.screen());
+    stage.press("space");
+    assert!(!stage.screen().contains("marked"), "{}", stage.screen());
+    assert!(!stage.screen().contains("unmark"), "{}", stage.screen());
+    stage.press("space j space");
+    assert!(stage.screen().contains("◆ 2 marked"), "{}", stage.screen());
+    // The footer names the key that takes all marks away, also a narrow one.
+    stage.resize(80, 24);
+    assert!(stage.screen().contains("<ctrl-\\>unmark"), "{}", stage.screen());
+    stage.press("space");
+    assert!(stage.screen().contains("<ctrl-\\>unmark"), "{}", stage.screen());
+}
+
 #[test]
 fn a_command_for_one_object_goes_to_the_one_that_is_marked_con_3() {
     let mut stage = shop();
-    // The cursor has moved to the next row.
-    stage.press("p 1 space");
+    stage.press("p 1 space j");
     let _ = stage.model.command(Command::Describe, stage.now);
     let (id, top) = stage.model.top();
     assert!(top.title(&stage.model.shared.context_of(*id, stage.now)).contains("api"));

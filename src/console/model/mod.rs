@@ -5,6 +5,8 @@
 mod access_tests;
 mod cluster_identity;
 pub(crate) mod clusters;
+#[cfg(test)]
+mod columns_tests;
 mod commands;
 #[cfg(test)]
 mod concurrent_change_tests;
@@ -15,6 +17,8 @@ mod drafts;
 mod drafts_tests;
 #[cfg(test)]
 mod dumps_tests;
+#[cfg(test)]
+mod empty_lists_tests;
 #[cfg(test)]
 mod explain_tests;
 #[cfg(test)]
@@ -55,6 +59,8 @@ mod stack;
 pub(crate) mod tabs;
 #[cfg(test)]
 mod tabs_tests;
+#[cfg(test)]
+mod terminal_tests;
 mod tour;
 #[cfg(test)]
 mod tour_tests;

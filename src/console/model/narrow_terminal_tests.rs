@@ -1,6 +1,6 @@
 //! Screens in narrow terminals: the main column retains its width (CON-20).
 
-use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects, pod};
@@ -116,6 +116,12 @@ fn a_forbidden_table_tells_its_reason_from_the_start_con_18() {
     }
 }
 
+fn one_node() -> Delta {
+    Delta::of::<Node>(vec![Change::Reset(objects([
+        json!({"metadata": {"name": "node-1", "uid": "node-1"}}),
+    ]))])
+}
+
 #[test]
 fn the_help_begins_with_the_ten_keys_that_a_newcomer_needs_con_3() {
     // The view, and those of its keys that are among the ten.
@@ -125,6 +131,7 @@ fn the_help_begins_with_the_ten_keys_that_a_newcomer_needs_con_3() {
         ("", vec!["enter", "esc", ":", "/", "p", "d", "n", "{", "U", "ctrl-c"]),
     ] {
         let mut stage = TestConsole::new(80, 24);
+        stage.feed(one_node());
         if !keys.is_empty() {
             stage.press(keys);
         }
@@ -181,6 +188,7 @@ fn footers_name_the_views_that_explain_and_keep_them_where_it_is_narrow_con_3() 
     assert!(!footer.contains("<{>") && !footer.contains("<V>"), "{footer}");
     // The view's own keys come before those of every table.
     let mut stage = TestConsole::new(80, 24);
+    stage.feed(one_node());
     stage.press(": \"nodes\" enter");
     named(&mut stage, &["<c>cordon", "<r>drain", "<W>why"]);
     // Keys without an effect here are not listed: no pod prevents a namespace from being ready.

@@ -187,7 +187,7 @@ impl TestConsole {
         self.screen().lines().nth(1).unwrap_or_default().to_owned()
     }
 
-    fn shell(&mut self) -> ScreenId {
+    pub(super) fn shell(&mut self) -> ScreenId {
         let object = ObjectRef {
             kind: console_data::builtin_kinds::kind::<Pod>(),
             namespace: Some("default".into()),
@@ -201,7 +201,7 @@ impl TestConsole {
         id
     }
 
-    fn send(&mut self, id: ScreenId, event: TerminalData) -> Vec<Job> {
+    pub(super) fn send(&mut self, id: ScreenId, event: TerminalData) -> Vec<Job> {
         self.model.update(Message::Data(id, Data::new(event)), self.now)
     }
 }

@@ -254,7 +254,7 @@ fn a_namespace_is_deleted_by_its_name_alone_con_6() {
     let mut stage = shop();
     let more = ["a", "b"].map(|name| json!({"metadata": {"name": name, "uid": name}}));
     stage.feed(Delta::of::<Namespace>(vec![Change::Reset(objects(more))]));
-    stage.press(": \"namespaces\" enter space space ctrl-d");
+    stage.press(": \"namespaces\" enter space j space ctrl-d");
     assert!(stage.screen().contains("type 2 namespaces"), "{}", stage.screen());
     assert_eq!(deletions(&stage.press("\"2_namespaces\" enter")), 2);
 }

@@ -245,7 +245,7 @@ impl Model {
             variables.set("RESOURCE_NAME", &*target.kind.resource.plural);
         }
         // As in k9s: without a filter it is the selected name.
-        let filter = Some(screen.query()).filter(|query| !query.is_empty());
+        let filter = screen.query().filter(|query| !query.is_empty());
         let filter = filter.or_else(|| target.map(|target| target.name.as_str()));
         variables.set("FILTER", filter.unwrap_or_default());
         for (name, value) in screen.variables(&self.shared.context_of(*id, now)) {

@@ -41,7 +41,9 @@ impl Hint {
 pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut hints = hints(model, cx);
     let width = usize::from(area.width).saturating_sub(1);
-    let help = cx.bindings.key(Command::Help).map(|key| key.to_string());
+    // Where every key is text, no key opens the help.
+    let help = cx.bindings.key(Command::Help).filter(|_| !model.top().1.takes_all_keys());
+    let help = help.map(|key| key.to_string());
     let mut more = None;
     if hints.iter().map(Hint::width).sum::<usize>() > width + GAP {
         more = help;
@@ -83,7 +85,10 @@ fn hints(model: &Model, cx: &Context<'_>) -> Vec<Hint> {
     };
     let here = contexts.iter().copied().flat_map(of).filter(is_reached).filter(works);
     let ways = [Command::Prompt, Command::Filter, Command::Help].map(Command::entry);
-    let ways = ways.into_iter().filter(|_| !model.top().1.takes_all_keys());
+    let (_, screen) = model.top();
+    // `/` opens its prompt everywhere, so that text typed after it gives no commands.
+    let filters = |entry: &&Entry| entry.command != Command::Filter || screen.query().is_some();
+    let ways = ways.into_iter().filter(|_| !screen.takes_all_keys()).filter(filters);
     let hint = |entry: &'static Entry| {
         let key = cx.bindings.keys(entry).first()?.to_string();
         Some(Hint { entry, key })

@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use compact_str::{CompactString, ToCompactString};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 
+use super::column_cells::RowColumn;
 use super::{Cell, Column, Row};
 use crate::resource::{ResourceKey, Uid};
 use crate::server_table::TableRow;
@@ -241,27 +241,74 @@ pub fn pausing<'s>(stores: &'s Stores, status: &ControllerStatus) -> Vec<&'s Fau
     paused_by(stores.faults().iter().map(|(_, fault)| fault), status, labels_of)
 }
 
+/// What the cells of a controller show.
+pub(crate) struct ControllerParts<'a> {
+    name: &'a str,
+    status: &'a ControllerStatus,
+}
+
 /// Returns the columns: state, queue and statistics.
-pub(crate) fn columns() -> Vec<Column> {
+pub(crate) fn columns<'a>() -> Vec<RowColumn<ControllerParts<'a>>> {
     vec![
-        Column::text("NAME").weight(9),
-        Column::text("STATUS").weight(9).usual(10),
-        Column::number("DEPTH").weight(8).usual(5),
-        Column::number("FLIGHT").weight(6),
-        Column::number("LATER").weight(6),
-        Column::number("OLDEST").weight(7).usual(6),
-        Column::number("DONE").weight(5).usual(5),
-        Column::number("PER MIN").weight(4),
-        Column::number("WAIT P50").weight(5).wide(),
-        Column::number("WAIT P99").weight(5).usual(6),
-        Column::number("WORK P50").weight(5).wide(),
-        Column::number("WORK P99").weight(5).usual(6),
-        Column::number("ERRORS").weight(8),
-        Column::number("PANICS").weight(5).wide(),
-        Column::text("LAST ERROR").weight(2),
-        Column::text("SUBSYSTEM").weight(3).wide(),
-        Column::text("AGE").weight(3).wide(),
+        Column::text("NAME").weight(9).cell(|of| Cell::server_text(of.name)),
+        Column::text("STATUS")
+            .weight(9)
+            .usual(10)
+            .cell(|of| Cell::Status(clean(&of.status.state).into(), of.status.health())),
+        Column::number("DEPTH").weight(8).usual(5).cell(|of| of.queue(|queue| Some(count(queue.depth)))),
+        Column::number("FLIGHT").weight(6).cell(|of| of.queue(|queue| Some(count(queue.in_flight)))),
+        Column::number("LATER").weight(6).cell(|of| of.queue(|queue| Some(count(queue.delayed)))),
+        Column::number("OLDEST")
+            .weight(7)
+            .usual(6)
+            .cell(|of| of.queue(|queue| queue.oldest_microseconds.map(duration))),
+        Column::number("DONE")
+            .weight(5)
+            .usual(5)
+            .cell(|of| of.figure(|status| Some(count(status.reconciles)))),
+        Column::number("PER MIN").weight(4).cell(|of| of.figure(|status| Some(count(status.last_minute)))),
+        Column::number("WAIT P50")
+            .weight(5)
+            .wide()
+            .cell(|of| of.figure(|status| Some(duration(status.queue_duration?.p50_microseconds)))),
+        Column::number("WAIT P99")
+            .weight(5)
+            .usual(6)
+            .cell(|of| of.figure(|status| Some(duration(status.queue_duration?.p99_microseconds)))),
+        Column::number("WORK P50")
+            .weight(5)
+            .wide()
+            .cell(|of| of.figure(|status| Some(duration(status.work_duration?.p50_microseconds)))),
+        Column::number("WORK P99")
+            .weight(5)
+            .usual(6)
+            .cell(|of| of.figure(|status| Some(duration(status.work_duration?.p99_microseconds)))),
+        Column::number("ERRORS").weight(8).cell(|of| of.figure(|status| Some(errors(status.errors)))),
+        Column::number("PANICS").weight(5).wide().cell(|of| of.figure(|status| Some(errors(status.panics)))),
+        Column::text("LAST ERROR")
+            .weight(2)
+            .cell(|of| of.figure(|status| Some(Cell::server_text(&status.last_error.as_ref()?.summary())))),
+        Column::text("SUBSYSTEM")
+            .weight(3)
+            .wide()
+            .cell(|of| of.figure(|status| Some(Cell::server_text(status.subsystem.as_deref()?)))),
+        Column::text("AGE")
+            .weight(3)
+            .wide()
+            .cell(|of| of.figure(|status| Some(Cell::Age(status.started_at.as_ref().map(|time| time.0))))),
     ]
+}
+
+impl ControllerParts<'_> {
+    /// Returns the cell of a known figure; a dash if it is unknown. Nothing is known of a stopped controller.
+    fn figure(&self, cell: impl FnOnce(&ControllerStatus) -> Option<Cell>) -> Cell {
+        let known = if self.status.runs() { cell(self.status) } else { None };
+        known.unwrap_or_else(|| Cell::Dim("–".into()))
+    }
+
+    fn queue(&self, cell: impl FnOnce(&QueueStatus) -> Option<Cell>) -> Cell {
+        self.figure(|status| cell(status.queue.as_ref()?))
+    }
 }
 
 /// Returns a controller's row.
@@ -269,62 +316,23 @@ pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
     let row = stores.get(&resource())?.row(uid)?;
     let status = status_of(row)?;
     let meta = &row.object.metadata;
-    let health = status.health();
-    Some(Row {
-        cluster: None,
-        uid: uid.clone(),
-        namespace: None,
-        name: meta.name.clone().unwrap_or_default(),
-        cells: cells(meta.name.as_deref().unwrap_or_default(), &status),
-        health: Some(health),
-        labels: Arc::new(meta.labels.clone().unwrap_or_default()),
-        workload: None,
-        newness: 0,
-    })
+    let parts = ControllerParts { name: meta.name.as_deref().unwrap_or_default(), status: &status };
+    Row::of_parts(meta, Some(status.health()), &columns(), &parts)
 }
 
-fn cells(name: &str, status: &ControllerStatus) -> Vec<Cell> {
-    let unknown = || Cell::Dim("–".into());
-    let mut cells = vec![Cell::server_text(name), Cell::Status(clean(&status.state).into(), status.health())];
-    if !status.runs() {
-        cells.extend(std::iter::repeat_with(unknown).take(columns().len() - cells.len()));
-        return cells;
-    }
-    let waits = |pick: fn(&QueueStatus) -> u64| {
-        status.queue.as_ref().map_or_else(unknown, |queue| count(pick(queue)))
-    };
-    let duration = |micros: Option<u64>| {
-        micros.map_or_else(unknown, |micros| amount(micros, format_micros(micros).into()))
-    };
-    let of = |quantiles: Option<Quantiles>, pick: fn(Quantiles) -> u64| duration(quantiles.map(pick));
-    let errors = |count: u64| match i64::try_from(count).unwrap_or(i64::MAX) {
+fn errors(count: u64) -> Cell {
+    match i64::try_from(count).unwrap_or(i64::MAX) {
         0 => Cell::Number(0),
         count => Cell::Used {
             amount: count,
             text: count.to_compact_string(),
             load: Load::Fixed(ThresholdLevel::At),
         },
-    };
-    let last =
-        status.last_error.as_ref().map_or_else(unknown, |last| Cell::Text(clean(&last.summary()).into()));
-    cells.extend([
-        waits(|queue| queue.depth),
-        waits(|queue| queue.in_flight),
-        waits(|queue| queue.delayed),
-        duration(status.queue.as_ref().and_then(|queue| queue.oldest_microseconds)),
-        count(status.reconciles),
-        count(status.last_minute),
-        of(status.queue_duration, |all| all.p50_microseconds),
-        of(status.queue_duration, |all| all.p99_microseconds),
-        of(status.work_duration, |all| all.p50_microseconds),
-        of(status.work_duration, |all| all.p99_microseconds),
-        errors(status.errors),
-        errors(status.panics),
-        last,
-        status.subsystem.as_deref().map_or_else(unknown, |name| Cell::Text(clean(name).into())),
-        Cell::Age(status.started_at.as_ref().map(|time| time.0)),
-    ]);
-    cells
+    }
+}
+
+fn duration(micros: u64) -> Cell {
+    amount(micros, format_micros(micros).into())
 }
 
 /// Returns a counter.
@@ -370,44 +378,51 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::rows::column_cells::{cells as cells_of, headings};
 
     fn status(value: serde_json::Value) -> ControllerStatus {
         serde_json::from_value(value).expect("a status")
     }
 
+    /// Returns the cells of a controller by the headings of their columns.
+    fn cells(value: serde_json::Value) -> BTreeMap<Cow<'static, str>, Cell> {
+        let status = status(value);
+        let cells = cells_of(&columns(), &ControllerParts { name: "deployment", status: &status });
+        headings(columns()).into_iter().map(|column| column.name).zip(cells).collect()
+    }
+
+    fn shows(cells: &BTreeMap<Cow<'static, str>, Cell>, expected: &[(&str, &str)]) {
+        for (heading, text) in expected {
+            assert_eq!(cells[*heading].plain(), *text, "{heading}");
+        }
+    }
+
     #[test]
     fn a_controller_that_does_not_run_shows_no_figures_con_19() {
-        let stopped = cells("deployment", &status(json!({"state": "Stopped"})));
-        assert_eq!(stopped.len(), columns().len());
-        assert_eq!(stopped[1], Cell::Status("Stopped".into(), Health::Failed));
-        assert!(stopped[2..].iter().all(|cell| *cell == Cell::Dim("–".into())));
-        let running = cells(
-            "deployment",
-            &status(json!({"state": "Running", "queue": {"depth": 3, "oldestMicroseconds": 34_000_000},
+        let mut stopped = cells(json!({"state": "Stopped"}));
+        assert_eq!(stopped.remove("NAME"), Some(Cell::Text("deployment".into())));
+        assert_eq!(stopped.remove("STATUS"), Some(Cell::Status("Stopped".into(), Health::Failed)));
+        assert!(stopped.values().all(|cell| *cell == Cell::Dim("–".into())), "{stopped:?}");
+        let running =
+            cells(json!({"state": "Running", "queue": {"depth": 3, "oldestMicroseconds": 34_000_000},
                 "reconciles": 1204, "errors": 2, "workDuration": {"p99Microseconds": 3250},
-                "lastError": {"key": "default/web", "result": "Failed", "message": "no\nroom\u{1b}[2J"}})),
-        );
-        assert_eq!(running.len(), columns().len());
-        let shown: Vec<String> = running.iter().map(|cell| cell.plain().into_owned()).collect();
-        assert_eq!(shown[2..8], ["3", "0", "0", "34.0s", "1204", "0"]);
-        assert_eq!(shown[8..12], ["–", "–", "0µs", "3.2ms"]);
-        assert!(shown[14].starts_with("default/web: Failed: no room") && !shown[14].contains('\u{1b}'));
+                "lastError": {"key": "default/web", "result": "Failed", "message": "no\nroom\u{1b}[2J"}}));
+        shows(&running, &[("DEPTH", "3"), ("FLIGHT", "0"), ("LATER", "0"), ("OLDEST", "34.0s")]);
+        shows(&running, &[("DONE", "1204"), ("PER MIN", "0"), ("WAIT P50", "–"), ("WAIT P99", "–")]);
+        shows(&running, &[("WORK P50", "0µs"), ("WORK P99", "3.2ms")]);
+        let last = running["LAST ERROR"].plain();
+        assert!(last.starts_with("default/web: Failed: no room") && !last.contains('\u{1b}'), "{last}");
         // Durations in different units sort by value.
-        let (ms, s) = (amount(3_250, "3.2ms".into()), amount(2_000_000, "2.0s".into()));
-        assert_eq!(ms.order(&s), std::cmp::Ordering::Less);
+        assert_eq!(duration(3_250).order(&duration(2_000_000)), std::cmp::Ordering::Less);
     }
 
     #[test]
     fn a_controller_without_a_queue_shows_dashes_and_its_work_con_19() {
-        let shown = cells(
-            "dns-names",
-            &status(json!({"state": "Running", "subsystem": "Network", "reconciles": 7, "errors": 1,
-                "workDuration": {"p99Microseconds": 640}, "cannotPause": "it is a loop"})),
-        );
-        assert_eq!(shown.len(), columns().len());
-        let shown: Vec<String> = shown.iter().map(|cell| cell.plain().into_owned()).collect();
-        assert_eq!(shown[1..8], ["Running", "–", "–", "–", "–", "7", "0"]);
-        assert_eq!((shown[11].as_str(), shown[12].as_str(), shown[15].as_str()), ("640µs", "1", "Network"));
+        let shown = cells(json!({"state": "Running", "subsystem": "Network", "reconciles": 7, "errors": 1,
+                "workDuration": {"p99Microseconds": 640}, "cannotPause": "it is a loop"}));
+        shows(&shown, &[("STATUS", "Running"), ("DEPTH", "–"), ("FLIGHT", "–"), ("LATER", "–")]);
+        shows(&shown, &[("OLDEST", "–"), ("DONE", "7"), ("PER MIN", "0"), ("WORK P99", "640µs")]);
+        shows(&shown, &[("ERRORS", "1"), ("SUBSYSTEM", "Network")]);
     }
 
     #[test]

@@ -1,25 +1,33 @@
 //! Faults and node fences as rows.
 
+use std::borrow::Cow;
+
 use jiff::{SignedDuration, Timestamp};
 
+use super::column_cells::{RowColumn, age, name};
 use super::{Cell, Column, Row};
 use console_toolkit::health::Health;
 use console_toolkit::text::clean;
-use extension::fault::{ACTIVE, Fault};
+use extension::fault::{ACTIVE, Fault, FaultPeer};
 use extension::node_fence::{FENCED, FencePhase, NodeFence};
 use object::conditions;
 
 /// Returns the columns: the type, the remaining time, and the affected objects.
-pub(crate) fn fault_columns() -> Vec<Column> {
+pub(crate) fn fault_columns() -> Vec<RowColumn<Fault>> {
     vec![
-        Column::text("NAME").weight(9),
-        Column::text("TYPE").weight(8),
-        Column::text("STATUS").weight(9).usual(10),
-        Column::text("LEFT").weight(8).usual(12),
-        Column::text("MEETS").weight(5),
-        Column::text("FROM").weight(3),
-        Column::text("TO").weight(3),
-        Column::text("AGE").weight(8),
+        Column::text("NAME").weight(9).cell(|fault| name(&fault.metadata)),
+        Column::text("TYPE").weight(8).cell(|fault| Cell::server_text(&fault.spec.type_)),
+        Column::text("STATUS").weight(9).usual(10).cell(|fault| {
+            let (word, health) = fault_state(fault);
+            Cell::Status(word.into(), health)
+        }),
+        Column::text("LEFT").weight(8).usual(12).cell(remaining),
+        Column::text("MEETS")
+            .weight(5)
+            .cell(|fault| Cell::or_none(fault.status.as_ref().and_then(|status| status.meets.as_deref()))),
+        Column::text("FROM").weight(3).cell(|fault| side(fault.spec.from.as_ref())),
+        Column::text("TO").weight(3).cell(|fault| side(fault.spec.to.as_ref())),
+        Column::text("AGE").weight(8).cell(|fault| age(&fault.metadata)),
     ]
 }
 
@@ -36,49 +44,54 @@ pub fn ends_at(fault: &Fault) -> Option<Timestamp> {
     started.checked_add(lasts).ok()
 }
 
-pub(crate) fn fault_row(fault: &Fault) -> Option<Row> {
-    let status = fault.status.as_ref();
-    let active = conditions::get(status.and_then(|status| status.conditions.as_ref()), ACTIVE);
-    let (word, health) = match active {
-        _ if fault.metadata.deletion_timestamp.is_some() => ("Healing".to_owned(), Health::Terminating),
-        _ if fault.has_ended() => ("Ended".to_owned(), Health::Succeeded),
-        _ if is_active(fault) => ("Active".to_owned(), Health::Failed),
-        Some(condition) => (clean(&condition.reason).into_owned(), Health::Pending),
-        None => ("Waiting".to_owned(), Health::Pending),
-    };
-    let left = match ends_at(fault) {
+fn fault_state(fault: &Fault) -> (Cow<'_, str>, Health) {
+    let conditions = fault.status.as_ref().and_then(|status| status.conditions.as_ref());
+    match conditions::get(conditions, ACTIVE) {
+        _ if fault.metadata.deletion_timestamp.is_some() => ("Healing".into(), Health::Terminating),
+        _ if fault.has_ended() => ("Ended".into(), Health::Succeeded),
+        _ if is_active(fault) => ("Active".into(), Health::Failed),
+        Some(condition) => (clean(&condition.reason), Health::Pending),
+        None => ("Waiting".into(), Health::Pending),
+    }
+}
+
+fn remaining(fault: &Fault) -> Cell {
+    match ends_at(fault) {
         _ if fault.has_ended() => Cell::Dim("ended".into()),
         Some(at) => Cell::Until(at),
         None => match &fault.spec.duration {
             Some(duration) => Cell::Dim(clean(duration).into()),
             None => Cell::Dim("until healed".into()),
         },
-    };
-    let side = |side: Option<&extension::fault::FaultPeer>| match side {
+    }
+}
+
+fn side(side: Option<&FaultPeer>) -> Cell {
+    match side {
         Some(peer) => Cell::server_text(&peer.to_string()),
         None => Cell::Dim("<none>".into()),
-    };
-    let cells = vec![
-        Cell::server_text(fault.metadata.name.as_deref().unwrap_or_default()),
-        Cell::server_text(&fault.spec.type_),
-        Cell::Status(word.into(), health),
-        left,
-        Cell::or_none(status.and_then(|status| status.meets.as_deref())),
-        side(fault.spec.from.as_ref()),
-        side(fault.spec.to.as_ref()),
-        Cell::Age(fault.metadata.creation_timestamp.as_ref().map(|time| time.0)),
-    ];
-    Row::of(fault, Some(health), cells)
+    }
+}
+
+pub(crate) fn fault_row(fault: &Fault) -> Option<Row> {
+    Row::of(fault, Some(fault_state(fault).1), &fault_columns())
 }
 
 /// Returns the columns: the progress of a fence, and its last message.
-pub(crate) fn fence_columns() -> Vec<Column> {
+pub(crate) fn fence_columns() -> Vec<RowColumn<NodeFence>> {
     vec![
-        Column::text("NAME").weight(9),
-        Column::text("STATUS").weight(9).usual(12),
-        Column::text("REASON").weight(4),
-        Column::text("MESSAGE").weight(7),
-        Column::text("AGE").weight(8),
+        Column::text("NAME").weight(9).cell(|fence| name(&fence.metadata)),
+        Column::text("STATUS").weight(9).usual(12).cell(|fence| {
+            let (word, health) = fence_state(fence);
+            Cell::Status(word.into(), health)
+        }),
+        Column::text("REASON").weight(4).cell(|fence| Cell::or_none(fence.spec.reason.as_deref())),
+        Column::text("MESSAGE").weight(7).cell(|fence| {
+            let all = fence.status.as_ref().and_then(|status| status.conditions.as_ref());
+            let message = conditions::get(all, FENCED).map(|fenced| fenced.message.replace('\n', " "));
+            Cell::or_none(message.as_deref())
+        }),
+        Column::text("AGE").weight(8).cell(|fence| age(&fence.metadata)),
     ]
 }
 
@@ -93,15 +106,5 @@ pub(crate) fn fence_state(fence: &NodeFence) -> (&'static str, Health) {
 }
 
 pub(crate) fn fence_row(fence: &NodeFence) -> Option<Row> {
-    let (word, health) = fence_state(fence);
-    let all = fence.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let message = conditions::get(all, FENCED).map(|fenced| fenced.message.replace('\n', " "));
-    let cells = vec![
-        Cell::server_text(fence.metadata.name.as_deref().unwrap_or_default()),
-        Cell::Status(word.into(), health),
-        Cell::or_none(fence.spec.reason.as_deref()),
-        Cell::or_none(message.as_deref()),
-        Cell::Age(fence.metadata.creation_timestamp.as_ref().map(|time| time.0)),
-    ];
-    Row::of(fence, Some(health), cells)
+    Row::of(fence, Some(fence_state(fence).1), &fence_columns())
 }

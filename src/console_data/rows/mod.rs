@@ -4,6 +4,7 @@
 //! drawing, and only for visible rows.
 
 pub mod cell;
+pub(crate) mod column_cells;
 pub mod controller;
 pub mod custom;
 pub mod event;
@@ -18,9 +19,11 @@ pub mod workloads;
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
 pub use cell::{Cell, Column};
+use column_cells::{RowColumn, cells};
 
 use super::resource::{ClusterId, Uid};
 use super::store::{Labels, PackedKind, StoredObject};
@@ -54,7 +57,7 @@ pub struct Row {
     pub namespace: Option<String>,
     /// The name of the object.
     pub name: String,
-    /// One cell for each column.
+    /// One cell for each column of the table.
     pub cells: Vec<Cell>,
     /// The health, if it is known.
     pub health: Option<Health>,
@@ -77,18 +80,28 @@ impl Row {
         self.cluster == key.cluster && self.uid == key.uid
     }
 
+    /// Returns the row of an object in these columns.
     fn of<K: Resource<DynamicType = ()>>(
         object: &K,
         health: Option<Health>,
-        cells: Vec<Cell>,
+        columns: &[RowColumn<K>],
     ) -> Option<Self> {
-        let meta = object.meta();
+        Self::of_parts(object.meta(), health, columns, object)
+    }
+
+    /// Returns the row of an object whose cells are filled from `parts`: the object and what else they show.
+    fn of_parts<T>(
+        meta: &ObjectMeta,
+        health: Option<Health>,
+        columns: &[RowColumn<T>],
+        parts: &T,
+    ) -> Option<Self> {
         Some(Self {
             cluster: None,
             uid: Uid::from(meta.uid.as_deref()?),
             namespace: meta.namespace.clone(),
             name: meta.name.clone().unwrap_or_default(),
-            cells,
+            cells: cells(columns, parts),
             health,
             labels: Arc::new(meta.labels.clone().unwrap_or_default()),
             workload: None,
@@ -96,17 +109,19 @@ impl Row {
         })
     }
 
-    fn of_entry<K: PackedKind>(
+    /// Returns the row of an entry whose cells are filled from `parts`: the entry and what else they show.
+    fn of_entry<K: PackedKind, T>(
         object: StoredObject<'_, K>,
         health: Option<Health>,
-        cells: Vec<Cell>,
+        columns: &[RowColumn<T>],
+        parts: &T,
     ) -> Self {
         Self {
             cluster: None,
             uid: object.uid.clone(),
             namespace: object.namespace().map(str::to_owned),
             name: object.name().to_owned(),
-            cells,
+            cells: cells(columns, parts),
             health,
             labels: object.labels.clone(),
             workload: None,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Node;
 
+use super::column_cells::{RowColumn, age, name};
 use super::fault::fence_state;
 use super::{Cell, Column, Row};
 use crate::store::Stores;
@@ -15,23 +16,71 @@ pub use object::node::is_ready;
 use object::quantity::Amount;
 use object::well_known::label;
 
+/// What the cells of a node show.
+pub(crate) struct NodeParts<'a> {
+    node: &'a Node,
+    status: (String, Health),
+    requested: NodeRequests,
+    used: Option<(f64, f64)>,
+}
+
 /// Returns kubectl's columns, with pods, their requests, measured usage, and the zone.
-pub(crate) fn columns() -> Vec<Column> {
+pub(crate) fn columns<'a>() -> Vec<RowColumn<NodeParts<'a>>> {
     vec![
-        Column::text("NAME").weight(9),
-        Column::text("STATUS").weight(9).usual(26),
-        Column::text("ROLES").weight(2),
-        Column::number("PODS").weight(7),
-        Column::number("CPU-REQ%").weight(6),
-        Column::number("MEM-REQ%").weight(6),
-        Column::number("CPU%").measured().weight(5),
-        Column::number("MEM%").measured().weight(5),
-        Column::text("ZONE").weight(3),
-        Column::text("VERSION").weight(2),
-        Column::text("INTERNAL-IP").wide().weight(2),
-        Column::text("TAINTS").wide().weight(1),
-        Column::text("AGE").weight(8),
+        Column::text("NAME").weight(9).cell(|of| name(&of.node.metadata)),
+        Column::text("STATUS").weight(9).usual(26).cell(|of| {
+            let (word, health) = &of.status;
+            Cell::Status(word.into(), *health)
+        }),
+        Column::text("ROLES").weight(2).cell(|of| Cell::or_none(Some(&roles(of.node)))),
+        Column::number("PODS").weight(7).cell(|of| Cell::Number(of.requested.pods as i64)),
+        Column::number("CPU-REQ%").weight(6).cell(|of| percent(Resource::Cpu, of.requested.cpu)),
+        Column::number("MEM-REQ%").weight(6).cell(|of| percent(Resource::Memory, of.requested.memory)),
+        Column::number("CPU%")
+            .measured()
+            .weight(5)
+            .cell(|of| of.measured(|(cpu, _)| percent(Resource::Cpu, cpu))),
+        Column::number("MEM%")
+            .measured()
+            .weight(5)
+            .cell(|of| of.measured(|(_, memory)| percent(Resource::Memory, memory))),
+        Column::text("ZONE").weight(3).cell(|of| Cell::or_none(zone(of.node))),
+        Column::text("VERSION").weight(2).cell(|of| {
+            let info = of.node.status.as_ref().and_then(|status| status.node_info.as_ref());
+            Cell::or_none(info.map(|info| info.kubelet_version.as_str()))
+        }),
+        Column::text("INTERNAL-IP").wide().weight(2).cell(|of| {
+            let mut addresses = of.node.status.iter().flat_map(|status| status.addresses.iter().flatten());
+            let internal = addresses.find(|address| address.type_ == "InternalIP");
+            Cell::or_none(internal.map(|address| address.address.as_str()))
+        }),
+        Column::text("TAINTS").wide().weight(1).cell(|of| {
+            let taints = of.node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+            let taints: Vec<String> = taints.map(|taint| format!("{}:{}", taint.key, taint.effect)).collect();
+            Cell::or_none(Some(&taints.join(",")))
+        }),
+        Column::text("AGE").weight(8).cell(|of| age(&of.node.metadata)),
     ]
+}
+
+impl NodeParts<'_> {
+    fn measured(&self, cell: impl FnOnce((f64, f64)) -> Cell) -> Cell {
+        self.used.map_or_else(|| Cell::Dim("?".into()), cell)
+    }
+}
+
+fn percent(resource: Resource, share: f64) -> Cell {
+    Cell::percent(resource, (share * 100.0).round() as i32)
+}
+
+fn roles(node: &Node) -> String {
+    let labels = node.metadata.labels.iter().flatten();
+    let roles: BTreeSet<&str> = labels
+        .filter_map(|(key, value)| {
+            key.strip_prefix(label::NODE_ROLE_PREFIX).or((key == label::NODE_ROLE).then_some(value.as_str()))
+        })
+        .collect();
+    roles.into_iter().collect::<Vec<_>>().join(",")
 }
 
 /// Returns whether the node takes no new pods.
@@ -115,42 +164,11 @@ pub fn zone(node: &Node) -> Option<&str> {
 }
 
 pub(crate) fn row(node: &Node, stores: &Stores) -> Option<Row> {
-    let (word, health) = status_with_fence(node, stores);
-    let requested = requested(node, stores);
-    let labels = node.metadata.labels.iter().flatten();
-    let roles: BTreeSet<&str> = labels
-        .filter_map(|(key, value)| {
-            key.strip_prefix(label::NODE_ROLE_PREFIX).or((key == label::NODE_ROLE).then_some(value.as_str()))
-        })
-        .collect();
-    let roles: Vec<&str> = roles.into_iter().collect();
-    let node_status = node.status.as_ref();
-    let version = node_status.and_then(|s| s.node_info.as_ref()).map(|info| info.kubelet_version.as_str());
-    let addresses = node_status.and_then(|s| s.addresses.as_deref()).unwrap_or_default();
-    let ip = addresses.iter().find(|a| a.type_ == "InternalIP").map(|a| a.address.as_str());
-    let taints: Vec<String> = node
-        .spec
-        .iter()
-        .flat_map(|spec| spec.taints.iter().flatten())
-        .map(|t| format!("{}:{}", t.key, t.effect))
-        .collect();
-    let percent = |resource, share: f64| Cell::percent(resource, (share * 100.0).round() as i32);
-    let used = used(node, stores);
-    let unknown = || Cell::Dim("?".into());
-    let cells = vec![
-        Cell::server_text(node.metadata.name.as_deref().unwrap_or_default()),
-        Cell::Status(word.into(), health),
-        Cell::or_none(Some(&roles.join(","))),
-        Cell::Number(requested.pods as i64),
-        percent(Resource::Cpu, requested.cpu),
-        percent(Resource::Memory, requested.memory),
-        used.map_or_else(unknown, |(cpu, _)| percent(Resource::Cpu, cpu)),
-        used.map_or_else(unknown, |(_, memory)| percent(Resource::Memory, memory)),
-        Cell::or_none(zone(node)),
-        Cell::or_none(version),
-        Cell::or_none(ip),
-        Cell::or_none(Some(&taints.join(","))),
-        Cell::Age(node.metadata.creation_timestamp.as_ref().map(|time| time.0)),
-    ];
-    Row::of(node, Some(health), cells)
+    let parts = NodeParts {
+        node,
+        status: status_with_fence(node, stores),
+        requested: requested(node, stores),
+        used: used(node, stores),
+    };
+    Row::of_parts(&node.metadata, Some(parts.status.1), &columns(), &parts)
 }

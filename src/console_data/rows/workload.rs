@@ -1,39 +1,60 @@
 //! Deployments and replica sets as rows.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
+use super::column_cells::{RowColumn, age, name};
 use super::{Cell, Column, Row};
 use console_toolkit::health::Health;
 use object::well_known::annotation::DEPLOYMENT_REVISION;
 
 /// Returns kubectl's columns, and a STATUS.
-pub(crate) fn deployment_columns() -> Vec<Column> {
+pub(crate) fn deployment_columns() -> Vec<RowColumn<Deployment>> {
     vec![
-        Column::text("NAME").weight(9),
-        Column::text("READY").weight(8),
-        Column::text("STATUS").weight(8).usual(13),
-        Column::number("UP-TO-DATE").weight(6),
-        Column::number("AVAILABLE").weight(6),
-        Column::text("IMAGES").weight(4),
-        Column::text("CONTAINERS").wide().weight(2),
-        Column::text("SELECTOR").wide().weight(1),
-        Column::text("AGE").weight(7),
+        Column::text("NAME").weight(9).cell(|deployment| name(&deployment.metadata)),
+        Column::text("READY").weight(8).cell(|deployment| {
+            let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
+            Cell::Ratio(i64::from(ready), i64::from(deployment.spec.replicas.unwrap_or(1)))
+        }),
+        Column::text("STATUS").weight(8).usual(13).cell(|deployment| {
+            let (word, health) = deployment_state(deployment);
+            Cell::Status(word.into(), health)
+        }),
+        Column::number("UP-TO-DATE").weight(6).cell(|deployment| {
+            let updated = deployment.status.as_ref().and_then(|status| status.updated_replicas);
+            Cell::Number(updated.unwrap_or(0).into())
+        }),
+        Column::number("AVAILABLE").weight(6).cell(|deployment| {
+            let available = deployment.status.as_ref().and_then(|status| status.available_replicas);
+            Cell::Number(available.unwrap_or(0).into())
+        }),
+        Column::text("IMAGES").weight(4).cell(|deployment| images(Some(&deployment.spec.template))),
+        Column::text("CONTAINERS").wide().weight(2).cell(|deployment| {
+            let names: Vec<&str> =
+                containers(Some(&deployment.spec.template)).iter().map(|c| c.name.as_str()).collect();
+            Cell::server_text(&names.join(","))
+        }),
+        Column::text("SELECTOR").wide().weight(1).cell(|deployment| selector(&deployment.spec.selector)),
+        Column::text("AGE").weight(7).cell(|deployment| age(&deployment.metadata)),
     ]
 }
 
 /// Returns kubectl's columns.
-pub(crate) fn replica_set_columns() -> Vec<Column> {
+pub(crate) fn replica_set_columns() -> Vec<RowColumn<ReplicaSet>> {
     vec![
-        Column::text("NAME").weight(9),
-        Column::number("DESIRED").weight(7),
-        Column::number("CURRENT").weight(7),
-        Column::number("READY").weight(8),
-        Column::text("REVISION").weight(4),
-        Column::text("IMAGES").weight(4),
-        Column::text("SELECTOR").wide().weight(1),
-        Column::text("AGE").weight(7),
+        Column::text("NAME").weight(9).cell(|set| name(&set.metadata)),
+        Column::number("DESIRED").weight(7).cell(|set| Cell::Number(ReplicaCounts::of(set).want.into())),
+        Column::number("CURRENT").weight(7).cell(|set| Cell::Number(ReplicaCounts::of(set).current.into())),
+        Column::number("READY").weight(8).cell(|set| Cell::Number(ReplicaCounts::of(set).ready.into())),
+        Column::text("REVISION").weight(4).cell(|set| {
+            let annotations = set.metadata.annotations.as_ref();
+            let revision = annotations.and_then(|all| all.get(DEPLOYMENT_REVISION));
+            Cell::or_none(revision.map(String::as_str))
+        }),
+        Column::text("IMAGES").weight(4).cell(|set| images(set.spec.template.as_ref())),
+        Column::text("SELECTOR").wide().weight(1).cell(|set| selector(&set.spec.selector)),
+        Column::text("AGE").weight(7).cell(|set| age(&set.metadata)),
     ]
 }
 
@@ -69,31 +90,28 @@ pub fn deployment_state(deployment: &Deployment) -> (&'static str, Health) {
 }
 
 pub(crate) fn deployment_row(deployment: &Deployment) -> Option<Row> {
-    let spec = &deployment.spec;
-    let status = deployment.status.as_ref();
-    let count = |number: Option<i32>| i64::from(number.unwrap_or(0));
-    let want = i64::from(spec.replicas.unwrap_or(1));
-    let (word, health) = deployment_state(deployment);
-    let (containers, images) = template(Some(&spec.template));
-    let cells = vec![
-        Cell::server_text(deployment.metadata.name.as_deref().unwrap_or_default()),
-        Cell::Ratio(count(status.and_then(|s| s.ready_replicas)), want),
-        Cell::Status(word.into(), health),
-        Cell::Number(count(status.and_then(|s| s.updated_replicas))),
-        Cell::Number(count(status.and_then(|s| s.available_replicas))),
-        Cell::server_text(&images),
-        Cell::server_text(&containers),
-        Cell::server_text(&selector(&spec.selector)),
-        Cell::Age(deployment.metadata.creation_timestamp.as_ref().map(|time| time.0)),
-    ];
-    Row::of(deployment, Some(health), cells)
+    Row::of(deployment, Some(deployment_state(deployment).1), &deployment_columns())
+}
+
+struct ReplicaCounts {
+    want: i32,
+    current: i32,
+    ready: i32,
+}
+
+impl ReplicaCounts {
+    fn of(set: &ReplicaSet) -> Self {
+        let status = set.status.as_ref();
+        Self {
+            want: set.spec.replicas.unwrap_or(1),
+            current: status.map_or(0, |status| status.replicas),
+            ready: status.and_then(|status| status.ready_replicas).unwrap_or(0),
+        }
+    }
 }
 
 pub(crate) fn replica_set_health(set: &ReplicaSet) -> Health {
-    let status = set.status.as_ref();
-    let want = set.spec.replicas.unwrap_or(1);
-    let ready = status.and_then(|s| s.ready_replicas).unwrap_or(0);
-    let current = status.map_or(0, |s| s.replicas);
+    let ReplicaCounts { want, current, ready } = ReplicaCounts::of(set);
     match () {
         () if set.metadata.deletion_timestamp.is_some() => Health::Terminating,
         () if want == 0 && current == 0 => Health::Succeeded,
@@ -103,36 +121,19 @@ pub(crate) fn replica_set_health(set: &ReplicaSet) -> Health {
 }
 
 pub(crate) fn replica_set_row(set: &ReplicaSet) -> Option<Row> {
-    let spec = &set.spec;
-    let status = set.status.as_ref();
-    let want = spec.replicas.unwrap_or(1);
-    let ready = status.and_then(|s| s.ready_replicas).unwrap_or(0);
-    let current = status.map_or(0, |s| s.replicas);
-    let health = replica_set_health(set);
-    let revision = set.metadata.annotations.as_ref().and_then(|all| all.get(DEPLOYMENT_REVISION));
-    let (_, images) = template(spec.template.as_ref());
-    let cells = vec![
-        Cell::server_text(set.metadata.name.as_deref().unwrap_or_default()),
-        Cell::Number(i64::from(want)),
-        Cell::Number(i64::from(current)),
-        Cell::Number(i64::from(ready)),
-        Cell::or_none(revision.map(String::as_str)),
-        Cell::server_text(&images),
-        Cell::server_text(&selector(&spec.selector)),
-        Cell::Age(set.metadata.creation_timestamp.as_ref().map(|time| time.0)),
-    ];
-    Row::of(set, Some(health), cells)
+    Row::of(set, Some(replica_set_health(set)), &replica_set_columns())
 }
 
-fn template(template: Option<&PodTemplateSpec>) -> (String, String) {
-    let containers =
-        template.and_then(|t| t.spec.as_ref()).map(|s| s.containers.as_slice()).unwrap_or_default();
-    let names: Vec<&str> = containers.iter().map(|c| c.name.as_str()).collect();
-    let images: Vec<&str> = containers.iter().filter_map(|c| c.image.as_deref()).collect();
-    (names.join(","), images.join(","))
+fn containers(template: Option<&PodTemplateSpec>) -> &[Container] {
+    template.and_then(|template| template.spec.as_ref()).map(|spec| &*spec.containers).unwrap_or_default()
 }
 
-fn selector(selector: &LabelSelector) -> String {
+fn images(template: Option<&PodTemplateSpec>) -> Cell {
+    let images: Vec<&str> = containers(template).iter().filter_map(|c| c.image.as_deref()).collect();
+    Cell::server_text(&images.join(","))
+}
+
+fn selector(selector: &LabelSelector) -> Cell {
     let labels = selector.match_labels.iter().flatten();
     let mut parts: Vec<String> = labels.map(|(key, value)| format!("{key}={value}")).collect();
     for rule in selector.match_expressions.iter().flatten() {
@@ -143,5 +144,5 @@ fn selector(selector: &LabelSelector) -> String {
             operator => format!("{} {} ({values})", rule.key, operator.to_lowercase()),
         });
     }
-    parts.join(",")
+    Cell::server_text(&parts.join(","))
 }

@@ -1,11 +1,12 @@
 //! Rows of the table of all workloads: the state of each kind, and its reason as far as the status contains one.
 
-use compact_str::CompactString;
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::Value;
 
+use super::column_cells::RowColumn;
 use super::workload::{deployment_state, replica_set_health};
 use super::{Cell, Column, Row};
 use crate::resource::{ResourceKey, Uid};
@@ -18,19 +19,33 @@ use console_toolkit::text::clean;
 /// Maximum number of characters of a reason: a message may have any length.
 const REASON: usize = 512;
 
+/// What the cells of a workload show.
+pub(crate) struct WorkloadParts<'a> {
+    name: &'a str,
+    kind: Workload,
+    state: &'a State,
+    created: Option<Timestamp>,
+}
+
 /// Returns the columns: kind, count, state and reason.
-pub(crate) fn columns() -> Vec<Column> {
+pub(crate) fn columns<'a>() -> Vec<RowColumn<WorkloadParts<'a>>> {
     vec![
-        Column::text("NAME").weight(9),
-        Column::text("KIND").weight(9),
-        Column::text("READY").weight(8),
-        Column::text("STATUS").weight(8).usual(13),
-        Column::text("REASON").weight(4),
-        Column::text("AGE").weight(7),
+        Column::text("NAME").weight(9).cell(|of| Cell::server_text(of.name)),
+        Column::text("KIND").weight(9).cell(|of| Cell::Text(of.kind.kind_name().into())),
+        Column::text("READY").weight(8).cell(|of| of.state.ready.clone()),
+        Column::text("STATUS")
+            .weight(8)
+            .usual(13)
+            .cell(|of| Cell::Status(clean(&of.state.label).into(), of.state.health)),
+        Column::text("REASON").weight(4).cell(|of| {
+            let reason = of.state.reason.split_whitespace().collect::<Vec<_>>().join(" ");
+            Cell::Text(clean(&reason).chars().take(REASON).collect())
+        }),
+        Column::text("AGE").weight(7).cell(|of| Cell::Age(of.created)),
     ]
 }
 
-/// The cells of a row besides its name, kind and age.
+/// The state of a workload.
 #[derive(Debug, PartialEq)]
 struct State {
     ready: Cell,
@@ -92,15 +107,15 @@ pub(crate) fn row(stores: &Stores, uid: &Uid) -> Option<Row> {
         }
         Workload::Deployment => {
             let deployment = stores.deployments().get(uid)?;
-            of(kind, &deployment.metadata, of_deployment(deployment, stores, uid))
+            of(kind, &deployment.metadata, &of_deployment(deployment, stores, uid))
         }
         Workload::ReplicaSet => {
             let set = stores.replica_sets().get(uid)?;
-            of(kind, &set.metadata, of_replica_set(set))
+            of(kind, &set.metadata, &of_replica_set(set))
         }
         _ => {
             let row = store.row(uid)?;
-            of(kind, &row.object.metadata, of_table_row(kind, row))
+            of(kind, &row.object.metadata, &of_table_row(kind, row))
         }
     }
 }
@@ -117,33 +132,15 @@ pub fn state_in_words(kind: Workload, row: &TableRow) -> Option<(Health, String)
     Some((state.health, format!("{ready}{}", state.label)))
 }
 
-fn cells(name: &str, kind: Workload, state: State, age: Option<jiff::Timestamp>) -> Vec<Cell> {
-    let reason = state.reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    let reason: CompactString = clean(&reason).chars().take(REASON).collect();
-    vec![
-        Cell::server_text(name),
-        Cell::Text(kind.kind_name().into()),
-        state.ready,
-        Cell::Status(clean(&state.label).into(), state.health),
-        Cell::Text(reason),
-        Cell::Age(age),
-    ]
-}
-
-fn of(kind: Workload, meta: &ObjectMeta, state: State) -> Option<Row> {
-    let health = state.health;
-    let age = meta.creation_timestamp.as_ref().map(|time| time.0);
-    Some(Row {
-        uid: Uid::from(meta.uid.as_deref()?),
-        namespace: meta.namespace.clone(),
-        name: meta.name.clone().unwrap_or_default(),
-        cells: cells(meta.name.as_deref().unwrap_or_default(), kind, state, age),
-        health: Some(health),
-        labels: std::sync::Arc::new(meta.labels.clone().unwrap_or_default()),
-        cluster: None,
-        workload: Some(kind),
-        newness: 0,
-    })
+fn of(kind: Workload, meta: &ObjectMeta, state: &State) -> Option<Row> {
+    let parts = WorkloadParts {
+        name: meta.name.as_deref().unwrap_or_default(),
+        kind,
+        state,
+        created: meta.creation_timestamp.as_ref().map(|time| time.0),
+    };
+    let row = Row::of_parts(meta, Some(state.health), &columns(), &parts)?;
+    Some(Row { workload: Some(kind), ..row })
 }
 
 fn of_pod(pod: StoredObject<'_, Pod>) -> Row {
@@ -154,8 +151,10 @@ fn of_pod(pod: StoredObject<'_, Pod>) -> Row {
     let is_well = matches!(seen.health, Health::Running | Health::Succeeded);
     let reason = if is_well { String::new() } else { reason_of_pod(pod.whole()) };
     let state = State::new(ready, (&*seen.status, seen.health), reason);
-    let cells = cells(open.name(), Workload::Pod, state, open.created);
-    Row { workload: Some(Workload::Pod), ..Row::of_entry(pod, Some(seen.health), cells) }
+    let parts =
+        WorkloadParts { name: open.name(), kind: Workload::Pod, state: &state, created: open.created };
+    let row = Row::of_entry(pod, Some(seen.health), &columns(), &parts);
+    Row { workload: Some(Workload::Pod), ..row }
 }
 
 /// Returns the reason from the status of a pod: of the first container that waits or has failed, else of the pod.

@@ -65,6 +65,8 @@ pub struct TableRoute {
     pub only: RowScope,
     /// The initial position of the cursor.
     pub at: Option<Uid>,
+    /// The name of the object on which the cursor is placed once the rows are known.
+    pub name: Option<String>,
     /// The initial filter; must be valid.
     pub filter: String,
     /// The clusters of the rows; empty for the screen's own cluster.
@@ -76,7 +78,15 @@ pub struct TableRoute {
 impl TableRoute {
     /// Creates a table of all objects of a kind in scope.
     pub fn of(kind: Kind) -> Self {
-        Self { kind, only: RowScope::All, at: None, filter: String::new(), clusters: Vec::new(), when: None }
+        Self {
+            kind,
+            only: RowScope::All,
+            at: None,
+            name: None,
+            filter: String::new(),
+            clusters: Vec::new(),
+            when: None,
+        }
     }
 
     /// Restricts the table to some objects of its kind.

@@ -64,6 +64,10 @@ fn save_dialog(kind: Kind) -> Dialog {
         if name.is_empty() {
             return Err("the name is required".into());
         }
+        let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+        if !name.chars().all(is_inner) || name.starts_with(['-', '.']) || name.ends_with(['-', '.']) {
+            return Err("a name has only lower-case letters, digits, - and . between them".into());
+        }
         Ok(vec![Effect::Act(Box::new(save(&kind, name, dialog.is_on(claims))))])
     })
     .line("Saves all objects as they are now to a file in the data directory.")

@@ -118,9 +118,42 @@ impl Emulator {
         screen.rows(0, columns).nth(usize::from(row)).unwrap_or_default()
     }
 
-    /// Returns the visible text, for copying.
+    /// Returns the visible text.
     pub fn text(&self) -> String {
         self.parser.screen().contents()
+    }
+
+    /// Returns the number of lines above the screen.
+    pub fn lines_above(&mut self) -> usize {
+        let at = self.scrolled();
+        self.parser.screen_mut().set_scrollback(usize::MAX);
+        let all = self.scrolled();
+        self.parser.screen_mut().set_scrollback(at);
+        all
+    }
+
+    /// Returns all text, with the lines above the screen, for copying.
+    pub fn whole_text(&mut self) -> String {
+        let (at, above) = (self.scrolled(), self.lines_above());
+        let (rows, columns) = self.size();
+        let mut text = String::new();
+        let mut row = 0;
+        while row < above + usize::from(rows) {
+            // The view is moved by pages; the last one may overlap with the one before.
+            let back = above.saturating_sub(row);
+            self.parser.screen_mut().set_scrollback(back);
+            let screen = self.parser.screen();
+            for (line, content) in (0..rows).zip(screen.rows(0, columns)).skip(row - (above - back)) {
+                text.push_str(&content);
+                if !screen.row_wrapped(line) {
+                    text.push('\n');
+                }
+                row += 1;
+            }
+        }
+        self.parser.screen_mut().set_scrollback(at);
+        text.truncate(text.trim_end().len());
+        text
     }
 }
 
@@ -187,6 +220,18 @@ mod tests {
         assert_eq!(row(&emulator, 0), "line 1");
         emulator.scroll_to_bottom();
         assert_eq!((emulator.scrolled(), row(&emulator, 0)), (0, "line 9".to_owned()));
+    }
+
+    #[test]
+    fn all_text_is_copied_with_the_lines_above_and_long_lines_in_one_con_8() {
+        let mut emulator = Emulator::new(3, 10);
+        assert_eq!((emulator.whole_text().as_str(), emulator.lines_above()), ("", 0));
+        let lines: Vec<String> = (0..10).map(|number| format!("line {number}")).collect();
+        let text = format!("{}\na line that is wrapped\n$", lines.join("\n"));
+        emulator.process(text.replace('\n', "\r\n").as_bytes());
+        emulator.scroll(4);
+        assert_eq!(emulator.whole_text(), text);
+        assert_eq!((emulator.scrolled(), emulator.lines_above()), (4, 11), "the view does not move");
     }
 
     #[test]

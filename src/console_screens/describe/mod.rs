@@ -402,8 +402,8 @@ impl View for Describe {
         self.full
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, cx: &Context<'_>, query: &str) -> Result<(), String> {

@@ -403,7 +403,13 @@ impl View for Drain {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        command_availability::refuses(cx.catalogue, &cx.catalogue.kind::<Node>(), command)
+        match (command, self.stage == DrainStage::Running) {
+            (Command::Stop, false) => Some("the drain is not running".into()),
+            (Command::DrainStart, true) => Some("the drain is running".into()),
+            (Command::Uncordon, true) => Some("stop the drain first".into()),
+            (Command::Toggle, true) => Some("stop the drain first to change its options".into()),
+            _ => command_availability::refuses(cx.catalogue, &cx.catalogue.kind::<Node>(), command),
+        }
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

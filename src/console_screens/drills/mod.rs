@@ -23,6 +23,7 @@ use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
 use super::View;
+use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_operations::effect::{Dialog, Effect, Outbox};
@@ -189,7 +190,9 @@ impl View for Drills {
     }
 
     fn refuses(&self, _cx: &Context<'_>, command: Command) -> Option<String> {
-        let row = self.rows.get(self.at())?;
+        let Some(row) = self.rows.get(self.at()) else {
+            return object_commands::refuses_without_row(command);
+        };
         match command {
             Command::Enter if !self.is_served => Some("this cluster does not support drills".into()),
             Command::Enter if row.is_playing() => Some(format!("drill {} is already running", row.name)),

@@ -14,6 +14,7 @@ use regex::Regex;
 pub(crate) use text::DumpText;
 
 use super::View;
+use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::{FileEdited, ScreenMessage};
 use console_data::query;
@@ -81,7 +82,9 @@ impl DumpsScreen {
             Command::Enter | Command::Edit | Command::Delete => self.selected(),
             _ => return Vec::new(),
         };
-        let Some(dump) = selected else { return vec![Effect::Toast(Toast::info("nothing is selected"))] };
+        let Some(dump) = selected else {
+            return vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))];
+        };
         match command {
             Command::Enter => vec![Effect::open(Route::Dump(dump.path))],
             Command::Edit => vec![Effect::EditFile(dump.path)],
@@ -134,6 +137,10 @@ impl View for DumpsScreen {
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
         vec![KeyContext::Dumps, KeyContext::List]
+    }
+
+    fn refuses(&self, _cx: &Context<'_>, command: Command) -> Option<String> {
+        if self.visible_dumps().is_empty() { object_commands::refuses_without_row(command) } else { None }
     }
 
     fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
@@ -209,8 +216,8 @@ impl View for DumpsScreen {
         frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {

@@ -136,8 +136,8 @@ impl View for DumpText {
         self.pane.draw(theme, frame, inner, |_, line| Line::raw(line));
     }
 
-    fn query(&self) -> &str {
-        self.pane.query()
+    fn query(&self) -> Option<&str> {
+        Some(self.pane.query())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {

@@ -14,6 +14,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::View;
+use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::{FileEdited, ScreenMessage};
 use console_data::query;
@@ -194,7 +195,7 @@ impl Files {
                     Some((_, true)) => {
                         vec![Effect::Toast(Toast::info("that is a directory: enter opens it"))]
                     }
-                    None => vec![Effect::Toast(Toast::info("nothing is selected"))],
+                    None => vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))],
                 };
             }
             Command::FilesApply | Command::Delete => {
@@ -204,7 +205,7 @@ impl Files {
                         vec![Effect::Toast(Toast::info("that is the parent directory: enter opens it"))]
                     }
                     Some((path, _)) => self.request_read(cx, path, purpose),
-                    None => vec![Effect::Toast(Toast::info("nothing is selected"))],
+                    None => vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))],
                 };
             }
             _ => {}
@@ -302,6 +303,10 @@ impl View for Files {
         vec![KeyContext::Files, KeyContext::List]
     }
 
+    fn refuses(&self, _cx: &Context<'_>, command: Command) -> Option<String> {
+        if self.visible_entries().is_empty() { object_commands::refuses_without_row(command) } else { None }
+    }
+
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened => vec![Self::list(self.route.path.clone())],
@@ -375,8 +380,8 @@ impl View for Files {
         frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {

@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
+use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_operations::effect::{Effect, ForwardRequest, Route};
@@ -135,7 +136,7 @@ impl Forwards {
 
     fn stop(&mut self) -> Vec<Effect> {
         if self.rows.is_empty() {
-            return vec![Effect::Toast(Toast::info("nothing is selected"))];
+            return vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))];
         }
         let row = self.rows.remove(self.cursor.of(self.rows.len()));
         let _ = self.orders.send(Order::Stop(row.id));
@@ -202,6 +203,10 @@ impl View for Forwards {
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
         vec![KeyContext::Forwards, KeyContext::List]
+    }
+
+    fn refuses(&self, _cx: &Context<'_>, command: Command) -> Option<String> {
+        if self.rows.is_empty() { object_commands::refuses_without_row(command) } else { None }
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

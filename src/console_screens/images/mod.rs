@@ -30,6 +30,7 @@ pub use poll::NodeAnswer;
 pub use text::{ImageText, TextData};
 
 use super::View;
+use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::node_images::{self, ImageColumn, ImageRow, PullRow};
@@ -250,7 +251,7 @@ impl Images {
             _ => {}
         }
         let Some(row) = visible.get(self.at(&visible)).copied() else {
-            return vec![Effect::Toast(Toast::info("nothing is selected"))];
+            return vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))];
         };
         match command {
             Command::Enter | Command::Describe => open_details(row),
@@ -431,6 +432,10 @@ impl View for Images {
         vec![KeyContext::Images, KeyContext::List]
     }
 
+    fn refuses(&self, _cx: &Context<'_>, command: Command) -> Option<String> {
+        if self.visible().is_empty() { object_commands::refuses_without_row(command) } else { None }
+    }
+
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened => {
@@ -475,8 +480,8 @@ impl View for Images {
         named.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {

@@ -449,8 +449,8 @@ impl View for Logs {
         self.full
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {

@@ -300,7 +300,7 @@ impl View for Overview {
         }
         match self.selected(cx) {
             Some(object) => command_availability::refuses(cx.catalogue, &object.kind, command),
-            None => Some("nothing is selected".to_owned()),
+            None => object_commands::refuses_without_row(command),
         }
     }
 
@@ -311,8 +311,8 @@ impl View for Overview {
         }
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, cx: &Context<'_>, text: &str) -> Result<(), String> {

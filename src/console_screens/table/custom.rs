@@ -142,7 +142,7 @@ impl Table {
         row
     }
 
-    /// Returns the pending warnings about the columns as toasts.
+    /// Returns the pending warnings as toasts.
     pub(super) fn take_warnings(&mut self) -> Vec<Effect> {
         self.news.drain(..).map(|news| Effect::Toast(Toast::warning(news))).collect()
     }

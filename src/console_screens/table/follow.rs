@@ -102,11 +102,6 @@ impl Table {
         if counted {
             return self.rebuild_soon(cx);
         }
-        // The list is complete only now: all its pages have arrived.
-        if own && !self.loaded && self.building.is_none() && self.has_list(cx) {
-            self.loaded = true;
-            self.finish_build();
-        }
         match touched {
             TouchedObjects::All if own || owners => self.rebuild(cx),
             TouchedObjects::Usage if own && !self.is_mixed() => self.measured(cx),
@@ -131,6 +126,11 @@ impl Table {
             }
             TouchedObjects::Some(_) if own => self.rebuild(cx),
             _ => {}
+        }
+        // The list is complete only now: all its pages have arrived, and the last one has its rows.
+        if own && !self.loaded && self.building.is_none() && self.has_list(cx) {
+            self.loaded = true;
+            self.finish_build();
         }
     }
 

@@ -6,14 +6,12 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use compact_str::format_compact;
 use k8s_openapi::api::core::v1::Event;
 
 use super::Table;
 use console_data::context::Context;
 use console_data::resource::Uid;
-use console_data::rows::event::{self, COUNT, MESSAGE};
-use console_data::rows::{Cell, Row, RowKey};
+use console_data::rows::{Row, RowKey, event};
 use console_data::store::{StoredObject, Stores};
 
 /// The key of a group: namespace, kind and name of the object, type and reason.
@@ -59,15 +57,9 @@ impl Groups {
         let events: Vec<StoredObject<'_, Event>> =
             members.iter().filter_map(|uid| stores.events().entry(uid)).collect();
         let newest = events.iter().max_by_key(|event| (event.summary.last_seen, event.revision))?;
-        let mut row = event::row(*newest);
-        let count: i64 = events.iter().map(|event| i64::from(event.summary.count)).sum();
-        row.cells[COUNT] = Cell::Number(count);
+        let count = events.iter().map(|event| i64::from(event.summary.count)).sum();
         let messages: HashSet<&str> = events.iter().map(|event| &*event.summary.message).collect();
-        if messages.len() > 1
-            && let Cell::Text(text) = &mut row.cells[MESSAGE]
-        {
-            *text = format_compact!("{text} (and {} others)", messages.len() - 1);
-        }
+        let row = event::group_row(*newest, count, messages.len().saturating_sub(1));
         self.representatives.insert(key.clone(), row.uid.clone());
         Some(row)
     }

@@ -110,7 +110,6 @@ impl Table {
                         self.marks.insert(key.clone());
                         self.last_mark = Some(key);
                     }
-                    self.go(place + 1);
                 }
             }
             Command::MarkRange => self.mark_range(),

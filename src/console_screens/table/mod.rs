@@ -110,9 +110,9 @@ pub struct Table {
     own: Vec<Cow<'static, str>>,
     /// The user's columns.
     layout: Option<Layout>,
-    /// Pending warnings about the columns.
+    /// Pending warnings about columns and the selection.
     news: Vec<String>,
-    /// Pending sort order and selection of a restored table.
+    /// Pending sort order and selection.
     restore_target: restore::RestoreTarget,
     /// True if the user moved the cursor.
     pub(super) moved: bool,
@@ -129,7 +129,7 @@ pub struct Table {
 impl Table {
     /// Creates the table that a route describes.
     pub(crate) fn new(route: TableRoute) -> Self {
-        let TableRoute { kind, only, at, filter, clusters: over, when } = route;
+        let TableRoute { kind, only, at, name, filter, clusters: over, when } = route;
         // The newest event has the smallest age, and comes first.
         let column = kind.is::<Event>().then_some(0);
         let mut table = Self {
@@ -160,7 +160,7 @@ impl Table {
             own: Vec::new(),
             layout: None,
             news: Vec::new(),
-            restore_target: restore::RestoreTarget::default(),
+            restore_target: restore::RestoreTarget::named(name),
             moved: false,
             rebuilt: None,
             stale: Vec::new(),
@@ -369,11 +369,25 @@ impl View for Table {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        if self.over.is_some() || self.is_mixed() {
-            return self.refuses_over(cx, command);
+        if command == Command::ClearMarks && self.marks.is_empty() {
+            return Some("nothing is marked".into());
         }
-        object_commands::refuses_marks(cx, command, self.marked().len())
-            .or_else(|| command_availability::refuses(cx.catalogue, &self.kind, command))
+        let refused = if self.over.is_some() || self.is_mixed() {
+            self.refuses_over(cx, command)
+        } else {
+            object_commands::refuses_marks(cx, command, self.marked().len())
+                .or_else(|| command_availability::refuses(cx.catalogue, &self.kind, command))
+        };
+        // The footer must not flicker while a list arrives, and keys typed while rows are built apply to the new rows.
+        let is_refused = cx.links.refused(&self.kind.resource).is_some();
+        let has_rows_soon = self.is_building() || !self.loaded && !is_refused;
+        // The table of events pauses itself.
+        let needs_no_row = command == Command::Pause && self.kind.is::<Event>() || has_rows_soon;
+        let has_target = !self.index.is_empty() || !self.marked().is_empty();
+        match refused {
+            None if !has_target && !needs_no_row => object_commands::refuses_without_row(command),
+            refused => refused,
+        }
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
@@ -420,8 +434,8 @@ impl View for Table {
         cells.map(|(column, cell)| (format!("COL-{}", column.name), cell.show(cx).into_owned())).collect()
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {

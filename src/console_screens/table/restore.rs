@@ -1,5 +1,5 @@
-//! Saves a table's state for the next session, and restores it. Columns and objects may be known only once the list
-//! arrives; until then their names are pending.
+//! Saves a table's state for the next session, and restores it; selects an object by its name. Columns and objects may
+//! be known only once the list arrives; until then their names are pending.
 
 use super::Table;
 use console_data::context::Context;
@@ -10,7 +10,8 @@ use console_data::saved_tabs::{SavedObject, SavedRelation, SavedScope, SavedView
 use console_data::sort_memory::{Direction, SortOrder};
 use console_operations::effect::{RowScope, TableRoute};
 
-/// The sort order and the selection that a restored table still has to apply.
+/// The sort order and the selection that a table still has to apply: those of the last session, or an object that the
+/// user named.
 #[derive(Debug, Default)]
 pub(super) struct RestoreTarget {
     sort: Option<SortOrder>,
@@ -19,9 +20,16 @@ pub(super) struct RestoreTarget {
     selected: Option<(Option<String>, String)>,
     /// The cluster of the selected object, in a table over several clusters.
     selected_in: Option<ClusterId>,
+    /// The name of the object to select, in any namespace.
+    named: Option<String>,
 }
 
 impl RestoreTarget {
+    /// Returns the target of a new table: the object of this name.
+    pub(super) fn named(named: Option<String>) -> Self {
+        Self { named, ..Self::default() }
+    }
+
     /// Returns whether no sort order is pending.
     pub(super) fn is_unsorted(&self) -> bool {
         self.sort.is_none()
@@ -97,7 +105,7 @@ impl Table {
             (SavedScope::In(name), _) => RowScope::In(name),
         };
         let mut table =
-            Self::new(TableRoute { kind, only, at: None, filter: saved.filter, clusters: over, when: None });
+            Self::new(TableRoute { only, filter: saved.filter, clusters: over, ..TableRoute::of(kind) });
         table.wide = saved.wide;
         let direction = if saved.descending { Direction::Down } else { Direction::Up };
         if saved.sort.is_none() {
@@ -106,7 +114,7 @@ impl Table {
         table.index.set_filter(Filter { faults: saved.faults, ..table.index.filter().clone() });
         let sort = saved.sort.map(|name| SortOrder { column: Some(name), direction });
         table.restore_target =
-            RestoreTarget { sort, is_restored: true, selected: saved.selected, selected_in };
+            RestoreTarget { sort, is_restored: true, selected: saved.selected, selected_in, named: None };
         table
     }
 
@@ -133,7 +141,22 @@ impl Table {
         if !self.loaded {
             return;
         }
-        // If the user has moved the cursor meanwhile, it stays there.
+        if let Some(name) = self.restore_target.named.take() {
+            let found = self.index.visible_rows().find(|row| row.name == name).map(Row::key);
+            match found {
+                // If the user has moved the cursor meanwhile, it stays there.
+                Some(_) if self.moved => {}
+                Some(found) => {
+                    self.cursor = Some(found);
+                    self.keep_cursor();
+                }
+                None => {
+                    let filter =
+                        if name.contains(['/', ' ']) { String::new() } else { format!("; /{name} filters") };
+                    self.news.push(format!("no {} {name:?} in this list{filter}", self.kind.singular));
+                }
+            }
+        }
         let selected = self.restore_target.selected.take().filter(|_| !self.moved);
         let Some((namespace, name)) = selected else { return };
         let cluster = self.restore_target.selected_in;

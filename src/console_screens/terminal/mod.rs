@@ -22,6 +22,7 @@ use console_data::context::Context;
 use console_data::extensions::PluginRun;
 use console_data::message::ScreenMessage;
 use console_data::node_shell::NodeShell;
+use console_data::read_only;
 use console_data::resource::ObjectRef;
 use console_data::saved_tabs::{SavedScreen, SavedTerminal};
 use console_operations::effect::{Effect, Outbox, TerminalPurpose};
@@ -173,9 +174,26 @@ impl Terminal {
         &self.pod
     }
 
-    /// Returns whether a key reopens the terminal after its end.
-    pub(super) fn can_reopen(&self) -> bool {
-        (self.run.is_some() || self.plan.is_some()) && !self.debug_container_ended()
+    /// Returns the reason why the terminal cannot be reopened after its end.
+    fn refuses_again(&self, cx: &Context<'_>) -> Option<String> {
+        if self.debug_container_ended() {
+            return Some("a debug container cannot be started again".into());
+        }
+        match (&self.run, &self.plan) {
+            (Some(_), _) => None,
+            (None, Some(_)) => cx.read_only.then(|| read_only::command_refusal(purpose_label(self.purpose))),
+            (None, None) => Some("there is nothing to start again: open it anew".into()),
+        }
+    }
+
+    /// Starts the program or the session again, after its end.
+    fn start_again(&mut self) -> Vec<Effect> {
+        match (self.run.clone(), self.plan.clone()) {
+            // `Effect::Run` starts the program in a new screen, and the journal records the new run.
+            (Some(run), _) => vec![Effect::Back, Effect::Run(run)],
+            (None, Some(plan)) => self.start(plan),
+            (None, None) => Vec::new(),
+        }
     }
 
     /// Creates the screen of a local program.
@@ -309,6 +327,10 @@ impl Terminal {
         Vec::new()
     }
 
+    fn is_over(&self) -> bool {
+        matches!(self.stage, TerminalStage::Over(_))
+    }
+
     pub(super) fn is_blank(&self) -> bool {
         self.emulator.borrow().text().trim().is_empty()
     }
@@ -317,22 +339,16 @@ impl Terminal {
         self.session.as_ref().is_none_or(|session| session.send(input))
     }
 
-    /// Handles a key for the process, or for a pane after its process has ended.
+    /// Handles a key for the process.
     fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
-        if let TerminalStage::Over(_) | TerminalStage::Asking = self.stage {
-            return match key.code {
-                KeyCode::Enter | KeyCode::Esc | KeyCode::Char('q') => vec![Effect::Back],
-                KeyCode::Char('r') if self.debug_container_ended() => Vec::new(),
-                KeyCode::Char('r') => match (self.run.clone(), self.plan.clone()) {
-                    // `Effect::Run` starts the program in a new screen, and the journal records the new run.
-                    (Some(run), _) => vec![Effect::Back, Effect::Run(run)],
-                    (None, Some(plan)) => self.start(plan),
-                    (None, None) => Vec::new(),
-                },
-                KeyCode::PageUp | KeyCode::Up => self.scroll(1),
-                KeyCode::PageDown | KeyCode::Down => self.scroll(-1),
-                _ => Vec::new(),
-            };
+        match self.stage {
+            TerminalStage::Asking
+                if matches!(key.code, KeyCode::Enter | KeyCode::Esc | KeyCode::Char('q')) =>
+            {
+                return vec![Effect::Back];
+            }
+            TerminalStage::Asking | TerminalStage::Over(_) => return Vec::new(),
+            TerminalStage::Starting(_) | TerminalStage::Open { .. } => {}
         }
         if matches!(self.stage, TerminalStage::Starting(_)) && key.code == KeyCode::Esc {
             return self.detach();
@@ -406,12 +422,32 @@ impl View for Terminal {
     }
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
-        vec![KeyContext::Terminal]
+        vec![if self.is_over() { KeyContext::TerminalEnded } else { KeyContext::Terminal }]
+    }
+
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        match command {
+            Command::Retry => self.refuses_again(cx),
+            Command::Copy if self.is_blank() => Some("there is no text".into()),
+            Command::TerminalScrollUp | Command::TerminalScrollDown
+                if self.is_over() && self.emulator.borrow_mut().lines_above() == 0 =>
+            {
+                Some("there are no lines above".into())
+            }
+            _ => None,
+        }
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened => self.opened(cx),
+            ScreenMessage::Command(
+                Command::TerminalClose | Command::TerminalDetach | Command::TerminalEnd,
+            ) if self.is_over() => vec![Effect::Back],
+            ScreenMessage::Command(Command::Retry) => self.start_again(),
+            ScreenMessage::Command(Command::Copy) => {
+                vec![Effect::Copy(self.emulator.get_mut().whole_text())]
+            }
             ScreenMessage::Command(Command::TerminalDetach) => self.detach(),
             ScreenMessage::Command(Command::TerminalEnd) => self.end(),
             ScreenMessage::Command(Command::TerminalScrollUp) => self.scroll(1),

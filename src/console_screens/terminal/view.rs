@@ -7,11 +7,12 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Borders, Paragraph, Wrap};
 
 use super::{Terminal, TerminalStage};
+use crate::View;
 use console_data::context::Context;
 use console_operations::effect::TerminalPurpose;
 use console_operations::pane::widget::TerminalView;
 use console_operations::pane::{PaneInput, PaneSize, StartProgress};
-use console_toolkit::command::Command;
+use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, fit_parts};
 
 /// Draws the pane. No other draw function has an effect outside of the console: this one sends the new size to the
@@ -113,8 +114,13 @@ impl Terminal {
             TerminalStage::Over(outcome) => {
                 let style = if outcome.is_good() { cx.theme.toast.done } else { cx.theme.toast.failed };
                 let glyph = if outcome.is_good() { "✔" } else { "✖" };
-                let again = if self.can_reopen() { " · r again" } else { "" };
-                (format!("{glyph} {} · enter back{again}", clean(&outcome.text())), style)
+                let keys = [Command::TerminalClose, Command::Retry].into_iter().filter_map(|command| {
+                    let key = cx.bindings.key_in(command, KeyContext::TerminalEnded)?;
+                    let entry = command.entry_in(&[KeyContext::TerminalEnded])?;
+                    self.refuses(cx, command).is_none().then(|| format!(" · {key} {}", entry.short))
+                });
+                let hint = format!("{glyph} {}{}", clean(&outcome.text()), keys.collect::<String>());
+                (hint, style)
             }
         }
     }

@@ -44,6 +44,7 @@ use console_data::point_in_time::TimeSelector;
 use console_data::query::pattern;
 use console_data::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use console_data::store::TouchedObjects;
+use console_operations::command_availability;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
@@ -479,6 +480,13 @@ impl View for Timeline {
         Vec::new()
     }
 
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        match self.selected(cx) {
+            Some(object) => command_availability::refuses(cx.catalogue, &object.kind, command),
+            None => object_commands::refuses_without_row(command),
+        }
+    }
+
     fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
         self.lines(cx, |lines| lines.get(self.at(lines)).map(|entry| entry.object.clone()))
     }
@@ -487,8 +495,8 @@ impl View for Timeline {
         view::draw(self, cx, frame, area);
     }
 
-    fn query(&self) -> &str {
-        &self.query
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {

@@ -185,6 +185,10 @@ impl View for VersionsScreen {
         vec![KeyContext::Versions, KeyContext::List]
     }
 
+    fn refuses(&self, _cx: &Context<'_>, command: Command) -> Option<String> {
+        if self.listed().is_empty() { object_commands::refuses_without_row(command) } else { None }
+    }
+
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened | ScreenMessage::Shown => return self.request_versions(),

@@ -92,8 +92,15 @@ impl Entry {
 }
 
 /// The commands with priority in a narrow footer; those of the view itself follow.
-const PROMINENT: &[Command] =
-    &[Command::Logs, Command::Describe, Command::Explain, Command::Rollout, Command::Scale, Command::Shell];
+const PROMINENT: &[Command] = &[
+    Command::Logs,
+    Command::Describe,
+    Command::Explain,
+    Command::Rollout,
+    Command::Scale,
+    Command::Shell,
+    Command::ClearMarks,
+];
 /// The commands that follow those of the view itself; those of every view come last.
 const SECONDARY: &[Command] = &[
     Command::OpenTimeline,

@@ -112,7 +112,8 @@ commands! {
         Drills { impact: CommandImpact::Cluster, about: "Stop; the drill's objects are removed" };
     Retry "retry" ["r"] "again" Cluster "Retry what failed"
         in Transfer,
-        Connection { impact: CommandImpact::Nothing, about: "Check the connection again now" };
+        Connection { impact: CommandImpact::Nothing, about: "Check the connection again now" },
+        TerminalEnded { impact: CommandImpact::Nothing, about: "Start it again" };
     Undo "undo" ["u"] "undo" Cluster "Undo the change"
         in Rollout { keys: &["u", "ctrl-l"], about: "Undo to the picked revision" }, Journal;
     Pause "pause" ["p"] "pause/resume" Cluster "Pause or resume"
@@ -283,6 +284,7 @@ commands! {
         ControllerKeys { about: "Copy the key and its result" },
         Versions { about: "Copy the difference" },
         Timeline { about: "Copy all lines" },
+        TerminalEnded { about: "Copy the text, with the lines above" },
         Transfer { short: "", about: "Copy the kubectl command" },
         Journal { about: "Copy the kubectl command" };
     CopyNamespace "copy-namespace" ["n"] "" Nothing "Copy the name of its namespace" in Objects;
@@ -290,7 +292,7 @@ commands! {
     // Tables.
     Mark "mark" ["space"] "" Nothing "Mark for a bulk action" in Objects;
     MarkRange "mark-range" ["ctrl-space"] "" Nothing "Mark from the last mark to here" in Objects;
-    ClearMarks "clear-marks" ["ctrl-\\"] "" Nothing "Clear all marks" in Objects;
+    ClearMarks "clear-marks" ["ctrl-\\"] "unmark" Nothing "Clear all marks" in Objects;
     Faults "faults" ["ctrl-z"] "faults" Nothing "Show unhealthy objects only, with their owners"
         in Tree, Objects { short: "", about: "Show unhealthy rows only, or all" };
     Wide "wide" ["ctrl-w"] "" Nothing "Show more columns, or fewer" in Objects;
@@ -366,10 +368,14 @@ commands! {
         in Conflict;
     ConflictTheirs "conflict-theirs" ["t"] "take theirs" Cluster "Use their value where both changed a field"
         in Conflict;
+    TerminalClose "terminal-close" ["enter", "esc", "q"] "close" Nothing "Close the terminal" in TerminalEnded;
     TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing
         "Detach from the terminal; it continues in the background"
-        in Terminal;
-    TerminalEnd "terminal-end" ["f12"] "end" Nothing "Close the terminal and its session" in Terminal;
-    TerminalScrollUp "terminal-scroll-up" ["shift-pageup"] "" Nothing "Scroll back" in Terminal;
-    TerminalScrollDown "terminal-scroll-down" ["shift-pagedown"] "" Nothing "Scroll forward" in Terminal;
+        in Terminal, TerminalEnded { short: "", about: "Close the terminal" };
+    TerminalEnd "terminal-end" ["f12"] "end" Nothing "Close the terminal and its session"
+        in Terminal, TerminalEnded { short: "", about: "Close the terminal" };
+    TerminalScrollUp "terminal-scroll-up" ["shift-pageup"] "" Nothing "Scroll back"
+        in Terminal, TerminalEnded { keys: &["pageup", "up", "shift-pageup"], short: "scroll" };
+    TerminalScrollDown "terminal-scroll-down" ["shift-pagedown"] "" Nothing "Scroll forward"
+        in Terminal, TerminalEnded { keys: &["pagedown", "down", "shift-pagedown"] };
 }

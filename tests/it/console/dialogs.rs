@@ -179,7 +179,7 @@ fn workloads_of_one_name_in_two_namespaces_are_scaled_apart_con_6() {
         web("default", 3),
         web("prod", 10),
     ]))])]);
-    stage.press("d space space s");
+    stage.press("d space j space s");
     shows(&stage.screen(), &["Scale 2 workloads", "▸ default/web 3▏ now 3", "prod/web 10 now 10"]);
     let jobs = stage.press("enter");
     assert!(acted(&jobs).is_empty(), "nothing was changed: {jobs:?}");
@@ -196,7 +196,7 @@ fn no_screen_restarts_a_paused_deployment_and_all_restarts_write_the_same_annota
     paused["spec"]["paused"] = json!(true);
     let list = [paused, deployment("api", 2, 2, 2, 2)];
     stage.feed(vec![Delta::of::<Deployment>(vec![Change::Reset(objects(list))])]);
-    for keys in ["d \"/web\" enter r", "~ d \"/web\" enter R r", "~ d space space r"] {
+    for keys in ["d \"/web\" enter r", "~ d \"/web\" enter R r", "~ d space j space r"] {
         assert!(acted(&stage.press(keys)).is_empty());
         assert!(stage.model.dialog.is_none(), "{keys}");
         shows(&stage.screen(), &["web: can't restart paused deployment"]);

@@ -74,7 +74,7 @@ fn events_with_the_same_object_and_reason_are_one_row_con_7() {
         &stage.screen(),
         &[
             "Events all 6 grouped",
-            "⚠ Unhealthy pod/a 2 probe failed: 500 (and 1 others)",
+            "⚠ Unhealthy pod/a 2 probe failed: 500 (and 1 other)",
             "⚠ Unhealthy pod/b 1",
         ],
     );

@@ -225,7 +225,7 @@ fn the_progress_of_a_fence_is_shown_at_its_node_and_it_is_undone_after_confirmat
     stage.press(": \"nodefences\" enter");
     shows(&stage.screen(), &["▸ node-1 ✖ Fenced hangs all are dead"]);
     assert_eq!(acted(&stage.press("u right enter")), ["podium fence --release node-1"]);
-    stage.press("~ n space space F");
+    stage.press("~ n space j space F");
     shows(&stage.screen(), &["fence: one at a time, and 2 are marked"]);
 }
 

@@ -197,7 +197,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     stage.feed(vec![Delta::of::<Pod>(vec![ready("scratch")])]);
-    stage.press("n space space r D");
+    stage.press("n space j space r D");
     let screen = stage.model.top().0;
     let tell = |stage: &mut TestConsole, progress| stage.send(Message::Data(screen, Data::new(progress)));
     for (node, name) in ["node-1", "node-2"].into_iter().enumerate() {
@@ -447,7 +447,7 @@ fn a_debug_container_is_requested_shown_starting_and_attached_to_con_8() {
     assert_eq!(stage.model.top().0, screen);
     shows(&stage.screen(), &["/ # ls", "bin", "meanwhile"]);
     tell(&mut stage, PaneEvent::Ended(Outcome::Exited(3)));
-    shows(&stage.screen(), &["command terminated with exit code 3", "enter back"]);
+    shows(&stage.screen(), &["command terminated with exit code 3", "enter close", "<c>copy"]);
 }
 
 #[test]

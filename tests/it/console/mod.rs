@@ -142,7 +142,8 @@ fn keys_do_what_the_footer_says_con_3() {
         ("p 2 0", vec!["Pods all 10"]),
         ("p S", vec!["STATUS ↑", "seed", "web-new-b", "crash", "cart-1-a", "waiting", "api-1-b"]),
         ("p S S", vec!["STATUS ↓", "api-1-a", "waiting", "seed"]),
-        ("p space space", vec!["◆ 2 marked", "◆ default", "◆ default", "▸ default        cart"]),
+        ("p space", vec!["◆ 1 marked", "◆ default api-1-a"]),
+        ("p space j space j", vec!["◆ 2 marked", "◆ default", "◆ default", "▸ default        cart"]),
         ("p space / \"crash\" enter", vec!["◆ 1 marked, 1 hidden"]),
         ("p J", vec!["ReplicaSets all 4", "▸ default        api-1"]),
         ("p o", vec!["Nodes 3", "▸ node-1"]),
@@ -224,7 +225,7 @@ fn the_cockpit_keeps_its_totals_in_sight_and_takes_the_key_that_led_there_con_5(
 fn marked_sets_keep_each_their_own_count_con_6() {
     let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
-    stage.press("d space space s");
+    stage.press("d space j space s");
     shows(&stage.screen(), &["Scale 2 workloads", "▸ api    2▏   now 2", "  cart   1    now 1"]);
     let jobs = stage.press("3 enter");
     assert_eq!(
@@ -275,7 +276,10 @@ fn nodes_and_images_con_6() {
     let mut stage = TestConsole::new(120, 36);
     stage.feed(cluster());
     assert_eq!(acted(&stage.press("n c")), ["kubectl cordon node-1"]);
-    assert_eq!(acted(&stage.press("space space u")), ["kubectl uncordon node-1", "kubectl uncordon node-2"]);
+    assert_eq!(
+        acted(&stage.press("space j space u")),
+        ["kubectl uncordon node-1", "kubectl uncordon node-2"]
+    );
     assert_eq!(
         acted(&stage.press("~ d i ctrl-u \"nginx:1.28\" enter")),
         ["kubectl set image deployment/api -n default main=nginx:1.28"]

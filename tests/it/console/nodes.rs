@@ -92,7 +92,7 @@ fn removing_a_node_lists_the_lost_pods_and_needs_its_name_typed_node_6_con_6() {
     let jobs = stage.press("ctrl-u \"node-1\" enter");
     assert_eq!(acted(&jobs), ["kubectl delete node/node-1"]);
 
-    stage.press("space space ctrl-d");
+    stage.press("space j space ctrl-d");
     assert!(stage.screen().contains("type 2 nodes"), "{}", stage.screen());
     let jobs = stage.press("\"2_nodes\" enter");
     assert_eq!(acted(&jobs).len(), 2);

@@ -148,7 +148,7 @@ fn an_action_is_offered_only_where_it_can_work_con_18() {
         ["kubectl set image statefulset/one -n default main=nginx:1.28"]
     );
     let mut stage = shop();
-    stage.press("d space space i");
+    stage.press("d space j space i");
     assert!(stage.model.dialog.is_none());
     shows(&stage.screen(), &["image: one at a time, and 2 are marked"]);
     stage.press("~ d z r");
@@ -300,6 +300,6 @@ fn a_refusal_names_the_alternative_and_a_copy_its_size_con_15() {
     shows(&stage.screen(), &["✖ web is paused and cannot be undone: <p> resumes it, then undo"]);
     stage.press("~ p c");
     shows(&stage.screen(), &["· copied"]);
-    stage.press("space space c");
+    stage.press("space j space c");
     shows(&stage.screen(), &["· copied 2 lines"]);
 }

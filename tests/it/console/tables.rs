@@ -81,7 +81,7 @@ fn wide_leads_to_every_column_con_3() {
 #[test]
 fn only_what_exists_is_marked_con_3() {
     let mut stage = pods(120);
-    stage.press("space space");
+    stage.press("space j space");
     shows(&stage.screen(), &["◆ 2 marked"]);
     stage.feed(vec![Delta::of::<Pod>(vec![Change::Reset(objects([pod(
         "default",
@@ -99,7 +99,7 @@ fn only_what_exists_is_marked_con_3() {
 #[test]
 fn ranges_of_marks_and_none_con_3() {
     let mut stage = pods(120);
-    stage.press("space j j ctrl-space");
+    stage.press("space j j j ctrl-space");
     shows(&stage.screen(), &["◆ 4 marked", "◆ default api-1-a", "◆ default api-1-b", "◆ default cart-1-a"]);
     stage.press("ctrl-\\");
     assert!(!stage.screen().contains('◆'));
@@ -108,7 +108,7 @@ fn ranges_of_marks_and_none_con_3() {
 #[test]
 fn rows_are_copied_as_names_and_saved_as_csv_con_3() {
     let mut stage = pods(120);
-    let jobs = stage.press("space space c");
+    let jobs = stage.press("space j space c");
     assert!(matches!(&jobs[..], [Job::Copy(text)] if text == "api-1-a\napi-1-b"), "{jobs:?}");
     let comma = json!({
         "metadata": {"namespace": "default", "name": "odd", "uid": "pod-odd"},
@@ -133,7 +133,7 @@ fn mouse(stage: &mut TestConsole, kind: MouseEventKind, column: u16, row: u16) {
 fn the_mouse_moves_takes_and_opens_con_1() {
     let click = MouseEventKind::Down(MouseButton::Left);
     let mut stage = pods(120);
-    stage.press("space");
+    stage.press("space j");
     mouse(&mut stage, MouseEventKind::ScrollDown, 5, 5);
     shows(&stage.screen(), &["◆ 1 marked", "▸ default web-new-b"]);
     mouse(&mut stage, MouseEventKind::ScrollUp, 5, 5);

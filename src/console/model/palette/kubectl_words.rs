@@ -27,29 +27,61 @@ const KUBECTL_WORDS: &[(&str, &str)] = &[
     ("wq", "ctrl-s saves the shown text; :q quits"),
 ];
 
+/// The meaning of a word after a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    /// As in k9s: `:pods NAMESPACE`.
+    K9s,
+    /// As in kubectl: `get pods NAME`.
+    Kubectl,
+}
+
 /// Translates a kubectl command: `kubectl get pods -n shop` is `pods -n shop`, `top nodes` is `nodes`, a table with the
-/// usage. `is_kind` recognizes kinds of the server, which always take precedence.
-pub(super) fn translate(text: &str, is_kind: impl Fn(&str) -> bool) -> Cow<'_, str> {
+/// usage, and `get pod/web` is `pod web`. `is_kind` recognizes kinds of the server, which always take precedence.
+pub(super) fn translate(text: &str, is_kind: impl Fn(&str) -> bool) -> (Cow<'_, str>, Syntax) {
     let text = text.trim();
-    let after = |text: &'_ str, prefix: &str| -> Option<usize> {
-        let rest = text.strip_prefix(prefix)?;
-        (rest.is_empty() || rest.starts_with(char::is_whitespace))
-            .then_some(text.len() - rest.trim_start().len())
+    let mut words = text.split_whitespace().peekable();
+    let is_kubectl = |word: &str| matches!(word, "kubectl" | "k");
+    if words.peek().is_some_and(|first| is_kind(first)) {
+        return (Cow::Borrowed(text), Syntax::K9s);
+    }
+    let mut options = Vec::new();
+    let has_prefix = words.next_if(|word| is_kubectl(word)).is_some();
+    if has_prefix {
+        // kubectl takes its options before the verb, too.
+        while let Some(option) = words.next_if(|word| word.starts_with('-')) {
+            options.push(option);
+            options.extend(words.next_if(|_| matches!(option, "-n" | "--namespace")));
+        }
+    }
+    let verb = words.peek().copied();
+    let Some(verb @ ("get" | "top")) = verb else {
+        if !has_prefix {
+            return (Cow::Borrowed(text), Syntax::K9s);
+        }
+        let rest: Vec<&str> = words.chain(options).collect();
+        return (Cow::Owned(rest.join(" ")), Syntax::K9s);
     };
-    let first = text.split_whitespace().next().unwrap_or_default();
-    if is_kind(first) {
-        return Cow::Borrowed(text);
-    }
-    let start = after(text, "kubectl").or_else(|| after(text, "k")).unwrap_or(0);
-    let text = &text[start..];
-    if let Some(at) = after(text, "get").filter(|at| *at < text.len()) {
-        return Cow::Borrowed(&text[at..]);
-    }
-    match after(text, "top") {
-        Some(at) if at == text.len() => Cow::Borrowed("pods"),
-        Some(at) => Cow::Borrowed(&text[at..]),
-        None => Cow::Borrowed(text),
-    }
+    words.next();
+    let rest: Vec<&str> = words.collect();
+    let Some((kind, rest)) = rest.split_first() else {
+        return (Cow::Borrowed(if verb == "top" { "pods" } else { "get" }), Syntax::K9s);
+    };
+    let (kind, name) = match kind.split_once('/') {
+        Some((of, name)) if !is_kind(kind) && is_kind(of) => (of, Some(name)),
+        _ => (*kind, None),
+    };
+    let kind = if kind == "all" && !is_kind(kind) { "workloads" } else { kind };
+    let words: Vec<&str> =
+        [kind].into_iter().chain(options).chain(name).chain(rest.iter().copied()).collect();
+    (Cow::Owned(words.join(" ")), Syntax::Kubectl)
+}
+
+/// Splits a line that begins with `get`, as kubectl's does, before the words after it.
+pub(super) fn after_get(line: &str) -> Option<(&str, &str)> {
+    let starts = ["kubectl get ", "k get ", "get "];
+    let start = starts.into_iter().find(|start| line.starts_with(start))?;
+    Some(line.split_at(start.len()))
 }
 
 /// Returns the hint for a word of k9s that the console does not have.
@@ -75,11 +107,19 @@ mod tests {
             ("knights", "knights"),
             ("topology", "topology"),
             ("get", "get"),
+            ("kubectl -n shop get pods web", "pods -n shop web"),
+            ("k get pods/web -n shop", "pods web -n shop"),
+            ("get all", "workloads"),
+            ("kubectl", ""),
+            ("dir /a  b", "dir /a  b"),
+            ("kubectl -n shop describe pod web", "describe pod web -n shop"),
         ] {
-            assert_eq!(translate(typed, kind), meant, "{typed}");
+            assert_eq!(translate(typed, kind).0, meant, "{typed}");
         }
+        assert_eq!(translate("get pods web", kind).1, Syntax::Kubectl);
+        assert_eq!(translate("pods shop", kind).1, Syntax::K9s);
         assert!(
-            translate("get pods", |word| word == "get").starts_with("get"),
+            translate("get pods", |word| word == "get").0.starts_with("get"),
             "a kind of that name goes before"
         );
     }

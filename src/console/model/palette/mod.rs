@@ -11,6 +11,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
+use std::collections::BTreeSet;
+
 use crate::model::Model;
 use base::did_you_mean::nearest;
 use console_data::context::ScreenId;
@@ -18,6 +20,7 @@ use console_data::point_in_time::TimeTravel;
 use console_data::read_only;
 use console_data::scope::Scope;
 use console_data::screen_dumps;
+use console_data::store::{Identity, Store};
 use console_data::workloads;
 use console_operations::dialog::{Field, Fields};
 use console_operations::effect::{
@@ -27,10 +30,12 @@ use console_operations::operations::add_node::{self, NewNode};
 use console_operations::operations::{controller, node_shell, snapshot};
 use console_screens::View;
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS, TABLE};
+use kubectl_words::Syntax;
 
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let text = model.shared.extensions.expand(text);
-    let text = kubectl_words::translate(&text, |word| model.shared.catalogue.find_resource(word).is_some());
+    let (text, syntax) =
+        kubectl_words::translate(&text, |word| model.shared.catalogue.find_resource(word).is_some());
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
@@ -40,6 +45,11 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         && let Some(why) = model.refusal_in_past(command.entry())
     {
         return Err(why);
+    }
+    if syntax == Syntax::Kubectl
+        && let Some(kind) = model.shared.catalogue.find_resource(first)
+    {
+        return table::open(kind, &rest, syntax, model);
     }
     let prompt_word = PROMPT_WORDS
         .iter()
@@ -127,19 +137,19 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             let catalogue = &model.shared.catalogue;
             let kind = controller::kind(catalogue).or_else(|| catalogue.find_resource("controllers"));
             return match kind {
-                Some(kind) => table::open(kind, &rest, model),
+                Some(kind) => table::open(kind, &rest, syntax, model),
                 None if !catalogue.discovered => Err("the kinds of the server are not known yet".into()),
                 None => Err(controller::ABSENT.into()),
             };
         }
         // A kind of that name on the server takes precedence; `wk` always means the table.
         Some("workloads") if first == "wk" || model.shared.catalogue.find(first).is_none() => {
-            return table::open(&workloads::kind(), &rest, model);
+            return table::open(&workloads::kind(), &rest, syntax, model);
         }
         // A kind of that name on the server takes precedence.
         Some("snapshots") if model.shared.catalogue.find_resource(first).is_none() => {
             return match snapshot::kind(&model.shared.catalogue) {
-                Some(kind) => table::open(kind, &rest, model),
+                Some(kind) => table::open(kind, &rest, syntax, model),
                 None => Err("this server does not support cluster snapshots".into()),
             };
         }
@@ -164,7 +174,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         _ => {}
     }
     if let Some(kind) = model.shared.catalogue.find_resource(first) {
-        return table::open(kind, &rest, model);
+        return table::open(kind, &rest, syntax, model);
     }
     let mut named = contexts::named(&rest, model)?;
     if named.is_empty() {
@@ -172,7 +182,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     }
     if !named.is_empty() && Command::named(first).is_none() {
         return match contexts::kind(first, &text, &named, model) {
-            Ok(kind) => table::open(&kind, &rest, model),
+            Ok(kind) => table::open(&kind, &rest, syntax, model),
             Err(otherwise) => otherwise,
         };
     }
@@ -286,6 +296,11 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
     if text.is_empty() {
         return start(model);
     }
+    if let Some((get, rest)) = kubectl_words::after_get(text)
+        && model.shared.catalogue.find_resource(get.split(' ').next().unwrap_or_default()).is_none()
+    {
+        return suggest_of_get(get, rest, model);
+    }
     let (head, last) = match text.rsplit_once(' ') {
         Some((head, last)) => (Some(head), last),
         None => (None, text),
@@ -333,8 +348,33 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
             found.push(completion);
         }
     }
-    found.truncate(8);
+    found.truncate(SUGGESTED);
     found
+}
+
+/// Maximum number of completions.
+const SUGGESTED: usize = 8;
+
+/// Returns completions of a kind and of an object's name after `get`.
+fn suggest_of_get(get: &str, rest: &str, model: &Model) -> Vec<String> {
+    let Some((kind, name)) = rest.split_once(' ') else {
+        let kinds = model.shared.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string());
+        let exact = model.shared.catalogue.find(rest).map(|kind| kind.resource.plural.to_string());
+        let mut found: Vec<String> = exact.into_iter().collect();
+        found.extend(rank(rest, kinds.collect()).into_iter().take(SUGGESTED));
+        found.dedup();
+        return found.into_iter().take(SUGGESTED).map(|kind| format!("{get}{kind}")).collect();
+    };
+    let Some(kind) = model.shared.catalogue.find_resource(kind) else { return Vec::new() };
+    let store = model.shared.stores.get(&kind.resource).into_iter();
+    let objects = store.flat_map(Store::iter).map(|(_, object)| object.identity());
+    let is_shown = |object: &Identity| !kind.namespaced || model.shared.scope.holds(object.namespace());
+    let names: BTreeSet<String> = objects
+        .filter(|object| object.name().starts_with(name) && is_shown(object))
+        .map(|object| object.name().to_owned())
+        .collect();
+    let head = &rest[..rest.len() - name.len()];
+    names.into_iter().take(SUGGESTED).map(|name| format!("{get}{head}{name}")).collect()
 }
 
 fn rank(typed: &str, completions: Vec<String>) -> Vec<String> {

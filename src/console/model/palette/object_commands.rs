@@ -1,5 +1,7 @@
 //! `:COMMAND` on the selection, and `:COMMAND NAME` on an object of the command's kind.
 
+use std::borrow::Cow;
+
 use crate::model::Model;
 use console_data::builtin_kinds;
 use console_data::kind_view;
@@ -32,8 +34,10 @@ pub(super) fn run(
     if model.shared.read_only && entries.iter().any(|entry| entry.impact == CommandImpact::Cluster) {
         return Err(read_only::command_refusal(name));
     }
+    let (arguments, namespace) = split_namespace(arguments)?;
+    let arguments = arguments.as_slice();
     if takes_kind_and_name(command) && place.is_none() {
-        return on_kind_and_name(command, arguments, model);
+        return on_kind_and_name(command, arguments, namespace, model);
     }
     if !takes_a_name(&entries) {
         return Err(format!("{name} takes no name; it works as a key in {}", titles(&entries)));
@@ -82,7 +86,7 @@ pub(super) fn run(
             return Err(format!("{name}: unexpected {:?} after the name", words[1..].join(" ")));
         }
     };
-    let object = find(&kinds, object, model)?;
+    let object = find(&kinds, &qualified(namespace, object), model)?;
     if let Some(why) = command_availability::refuses(&model.shared.catalogue, &object.kind, command) {
         return Err(why);
     }
@@ -91,6 +95,30 @@ pub(super) fn run(
         return Ok(operations::scale::open_dialog_for(&cx, object, count));
     }
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
+}
+
+/// Separates `-n NAMESPACE`, as kubectl accepts it, from the other arguments.
+fn split_namespace<'a>(arguments: &[&'a str]) -> Result<(Vec<&'a str>, Option<&'a str>), String> {
+    let (mut others, mut namespace) = (Vec::new(), None);
+    let mut words = arguments.iter().copied();
+    while let Some(word) = words.next() {
+        match word.split_once('=') {
+            Some(("-n" | "--namespace", name)) => namespace = Some(name),
+            None if matches!(word, "-n" | "--namespace") => {
+                namespace = Some(words.next().ok_or_else(|| format!("{word}: the namespace is required"))?);
+            }
+            _ => others.push(word),
+        }
+    }
+    Ok((others, namespace))
+}
+
+/// Returns `NAMESPACE/NAME`, unless the name says it already.
+fn qualified<'a>(namespace: Option<&str>, name: &'a str) -> Cow<'a, str> {
+    match namespace {
+        Some(namespace) if !name.contains('/') => Cow::Owned(format!("{namespace}/{name}")),
+        _ => Cow::Borrowed(name),
+    }
 }
 
 /// Runs the command if its key works in the current view; otherwise the error names the views where it works.
@@ -157,7 +185,12 @@ fn takes_kind_and_name(command: Command) -> bool {
 }
 
 /// Handles `:describe KIND NAME` and `:describe KIND/NAME`, as kubectl accepts them.
-fn on_kind_and_name(command: Command, arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+fn on_kind_and_name(
+    command: Command,
+    arguments: &[&str],
+    namespace: Option<&str>,
+    model: &Model,
+) -> Result<Vec<Effect>, String> {
     let verb = command.name();
     let (kind, name) = match arguments {
         [kind, name] => (*kind, *name),
@@ -174,6 +207,7 @@ fn on_kind_and_name(command: Command, arguments: &[&str], model: &Model) -> Resu
     if let Some(why) = command_availability::refuses(catalogue, &kind, command) {
         return Err(why);
     }
+    let name = &*qualified(namespace.filter(|_| kind.namespaced), name);
     let object = match model.shared.stores.get(&kind.resource) {
         Some(_) => find(std::slice::from_ref(&kind), name, model)?,
         // The console does not watch objects of this kind. Commands that read take the object from the server by its

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::contexts;
+use super::kubectl_words::Syntax;
 use crate::model::Model;
 use base::did_you_mean::nearest;
 use console_data::query::{self, Query};
@@ -11,7 +12,12 @@ use console_data::scope::Scope;
 use console_operations::effect::{Effect, TableRoute};
 
 /// Opens a table of the kind with these arguments.
-pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+pub(super) fn open(
+    kind: &Kind,
+    arguments: &[&str],
+    syntax: Syntax,
+    model: &Model,
+) -> Result<Vec<Effect>, String> {
     let mut over = contexts::named(arguments, model)?;
     if over.is_empty() {
         // As with namespaces, the present contexts are the default.
@@ -34,6 +40,8 @@ pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec
                 let name = arguments.next().ok_or_else(|| format!("{word}: the namespace is required"))?;
                 effects.push(Effect::Scope(namespace(name)?));
             }
+            // Tables always follow changes.
+            "-w" | "--watch" if syntax == Syntax::Kubectl => {}
             "-f" => filter.push(word),
             "-l" | "--selector" => {
                 filter.extend([
@@ -49,6 +57,9 @@ pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec
                     (Some(("-n" | "--namespace", name)), _) => {
                         effects.push(Effect::Scope(namespace(name)?));
                     }
+                    (None, _) if word.len() > 2 && word.starts_with("-n") => {
+                        effects.push(Effect::Scope(namespace(&word[2..])?));
+                    }
                     (Some(("--selector", labels)), _) | (_, Some(labels)) => filter.extend(["-l", labels]),
                     _ => {
                         return Err(format!(
@@ -57,8 +68,8 @@ pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec
                     }
                 },
                 _ if word.contains('=') => filter.extend(["-l", word]),
-                // Objects of the whole cluster are in no namespace: the word is a name.
-                _ if !kind.namespaced && !kind.is::<Namespace>() => {
+                // Objects of the whole cluster are in no namespace: the word is a name, as it always is for kubectl.
+                _ if syntax == Syntax::Kubectl || !kind.namespaced && !kind.is::<Namespace>() => {
                     if let Some(other) = name.replace(word) {
                         return Err(format!("{other}: unexpected {word:?} after the name"));
                     }
@@ -69,13 +80,19 @@ pub(super) fn open(kind: &Kind, arguments: &[&str], model: &Model) -> Result<Vec
             },
         }
     }
-    let filter = match name {
-        Some(name) if filter.is_empty() => query::exact(name),
-        Some(name) => return Err(format!("{name}: a name and a filter cannot be combined")),
-        None => filter.join(" "),
+    if let Some(name) = name.filter(|_| !filter.is_empty()) {
+        return Err(format!("{name}: a name and a filter cannot be combined"));
+    }
+    let route = match (name, syntax) {
+        (Some(name), Syntax::Kubectl) => {
+            TableRoute { name: Some(name.to_owned()), ..TableRoute::of(kind.clone()) }
+        }
+        (Some(name), Syntax::K9s) => {
+            TableRoute { filter: query::exact(name), ..TableRoute::of(kind.clone()) }
+        }
+        (None, _) => TableRoute { filter: filter.join(" "), ..TableRoute::of(kind.clone()) },
     };
-    Query::parse(&filter)?;
-    let route = TableRoute { filter, ..TableRoute::of(kind.clone()) };
+    Query::parse(&route.filter)?;
     effects.push(if over.is_empty() {
         Effect::open(route)
     } else {
