@@ -58,7 +58,7 @@ pub(super) fn text() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::roots::root_of;
+    use crate::schema::roots::root_of;
     use super::*;
 
     #[test]

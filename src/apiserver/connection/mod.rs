@@ -99,8 +99,7 @@ pub(super) async fn serve_counted<I>(
         let answers = answers.clone();
         hyper::service::service_fn(move |request| {
             let (server, answers, peer) = (server.clone(), answers.clone(), peer.clone());
-            // hyper moves the future four times, and it has several kilobytes.
-            Box::pin(async move {
+            async move {
                 let mut request: Request<hyper::body::Incoming> = request;
                 if let Some(client) = peer.client {
                     request.extensions_mut().insert(client);
@@ -109,7 +108,7 @@ pub(super) async fn serve_counted<I>(
                     request.extensions_mut().insert(PeerAddress(address));
                 }
                 Ok::<_, std::convert::Infallible>(handle(server, &answers, timeouts, request).await)
-            })
+            }
         })
     };
     match protocol {
