@@ -58,8 +58,8 @@ pub(super) fn text() -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::schema::roots::root_of;
     use super::*;
+    use crate::schema::roots::root_of;
 
     #[test]
     fn schemas_come_with_everything_they_refer_to_api_2() {

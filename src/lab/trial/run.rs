@@ -68,6 +68,7 @@ struct TrialRun<'a> {
     controller: Controller,
     /// The time of the controller's last start.
     started: Instant,
+    first_request: FirstRequest,
     before: State,
 }
 
@@ -97,7 +98,9 @@ pub(super) async fn run(
     let log = kubeconfig.with_file_name("controller.log");
     let before = wait_settled(&cluster, trial.quiet).await;
     let controller = Controller::start(&trial.command, &kubeconfig, &log)?;
-    let mut running = TrialRun { trial, cluster, client, controller, started: Instant::now(), before };
+    let first_request = FirstRequest::after_start(&cluster);
+    let mut running =
+        TrialRun { trial, cluster, client, controller, started: Instant::now(), first_request, before };
     let reached = running.all(manifests, plan, expected).await;
     let TrialRun { cluster, controller, .. } = running;
     drop(controller);
@@ -159,7 +162,12 @@ impl TrialRun<'_> {
         Ok(reached)
     }
 
-    /// Waits until the state has not changed for the quiet period, all disturbances are over and the expected state is
+    fn note_start(&mut self) {
+        self.started = Instant::now();
+        self.first_request = FirstRequest::after_start(&self.cluster);
+    }
+
+    /// Waits until the state has not changed for the quiet period since the controller began to read, all disturbances are over and the expected state is
     /// reached. Returns false if that takes too long. Without an expected state it waits for twice the quiet period,
     /// because later runs are compared with this one.
     async fn wait_at_rest(
@@ -173,7 +181,7 @@ impl TrialRun<'_> {
         loop {
             tokio::time::sleep(LOOK).await;
             if self.started.elapsed() >= PAUSE && self.controller.keep()? {
-                self.started = Instant::now();
+                self.note_start();
             }
             let is_over = is_over(self)?;
             look.refresh(&self.cluster, &self.before);
@@ -181,7 +189,11 @@ impl TrialRun<'_> {
                 continue;
             }
             let over = *over.get_or_insert_with(Instant::now);
-            let latest = look.changed.max(over).max(self.started);
+            // A controller that has started and not yet looked at the cluster will still change something.
+            let Some(active) = self.first_request.seen_within(self.started, self.trial.timeout) else {
+                continue;
+            };
+            let latest = look.changed.max(over).max(active);
             let is_reached =
                 || expected.is_none_or(|(all, moment)| all.differences(moment, &look.state).is_empty());
             if latest.elapsed() >= quiet && is_reached() {
@@ -229,6 +241,39 @@ impl RestObservation {
         if state != self.state {
             (self.state, self.changed) = (state, Instant::now());
         }
+    }
+}
+
+/// The first time that a controller reads something after its start.
+struct FirstRequest {
+    reads: Vec<InjectedFailure>,
+    seen: Option<Instant>,
+}
+
+impl FirstRequest {
+    fn after_start(cluster: &Cluster) -> Self {
+        let reads = ["get", "list", "watch"].map(|verb| {
+            // The rule changes nothing, and counts.
+            cluster.fail(controller_requests().verb(verb), Failure::Delay(Duration::ZERO))
+        });
+        Self { reads: reads.into(), seen: None }
+    }
+
+    /// Returns the time, if known by now. A controller that reads nothing for as long as a step may take counts as
+    /// one that has read.
+    fn seen_within(&mut self, started: Instant, timeout: Duration) -> Option<Instant> {
+        if self.seen.is_none()
+            && (started.elapsed() >= timeout || self.reads.iter().any(|read| read.hits() > 0))
+        {
+            self.seen = Some(Instant::now());
+        }
+        self.seen
+    }
+}
+
+impl Drop for FirstRequest {
+    fn drop(&mut self) {
+        self.reads.iter().for_each(InjectedFailure::heal);
     }
 }
 
@@ -306,7 +351,7 @@ impl ActiveDisturbances {
         let due: Vec<InjectedFailure> = self.kills.extract_if(.., |kill| kill.hits() > 0).collect();
         if !due.is_empty() {
             running.controller.restart()?;
-            running.started = Instant::now();
+            running.note_start();
         }
         for held in self.paused.iter_mut().filter(|held| held.until <= Instant::now()) {
             let Some(watches) = held.watches.take() else { continue };
