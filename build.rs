@@ -1,12 +1,9 @@
-//! Links the executable at a fixed address, and without symbols in the release build.
+//! Links the executable at a fixed address.
 //!
 //! A position-independent executable has half a million pointers that each process corrects when it starts: 6 MB of
 //! memory of its own for every node host, for the fabric's process and for the control plane, and the time to write
 //! them. At a fixed address those pages stay in the page cache and all processes share them. Stack, heap and libraries
 //! stay at random addresses. Kubernetes' own binaries are linked the same way.
-//!
-//! The symbols are 34 MB. Cargo 1.95 forgets the profile's `strip` for a package with an entry of its own in
-//! `profile.release.package`, as this one has. `CARGO_PROFILE_RELEASE_STRIP=none` keeps them, as everywhere.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -15,10 +12,5 @@ fn main() {
     };
     if is_target("OS", "linux") && is_target("ENV", "gnu") {
         println!("cargo::rustc-link-arg-bins=-no-pie");
-    }
-    println!("cargo::rerun-if-env-changed=CARGO_PROFILE_RELEASE_STRIP");
-    let is = |variable: &str, value: &str| std::env::var(variable).is_ok_and(|it| it == value);
-    if is_target("OS", "linux") && is("PROFILE", "release") && !is("CARGO_PROFILE_RELEASE_STRIP", "none") {
-        println!("cargo::rustc-link-arg-bins=-Wl,--strip-all");
     }
 }
