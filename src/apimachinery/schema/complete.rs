@@ -2,8 +2,7 @@
 //!
 //! The file `schemas.txt.gz` has a line for each type: the name of its schema, a space and the schema as JSON. The code
 //! of `k8s-openapi` that builds these schemas is six megabytes and is built only with the feature `schemas`, for the test
-//! that generates the file. Each
-//! call decompresses the file and parses only the schemas that it returns.
+//! that generates the file. Each call decompresses the file and parses only the schemas that it returns.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -56,6 +55,14 @@ pub(super) fn text() -> String {
     text
 }
 
+/// Parses all schemas.
+#[cfg(test)]
+pub(super) fn all() -> Map<String, Value> {
+    let text = text();
+    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.map(|(name, json)| (name.to_owned(), serde_json::from_str(json).expect("a schema"))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,12 +71,13 @@ mod tests {
     #[test]
     fn schemas_come_with_everything_they_refer_to_api_2() {
         let root = root_of("batch", "v1", "CronJob").expect("a kind");
-        let found = schemas([root]);
+        let (all, found) = (all(), schemas([root]));
         assert!(
             found.contains_key("io.k8s.api.core.v1.PodSpec")
                 && !found.contains_key("io.k8s.api.core.v1.Node")
         );
-        for schema in found.values() {
+        for (name, schema) in &found {
+            assert_eq!(all.get(name), Some(schema), "{name}");
             each_reference(schema, &mut |name| assert!(found.contains_key(name), "{name}"));
         }
     }

@@ -9,11 +9,7 @@ use super::graph::{Scalar, bare};
 
 /// Returns the table: all object types by name, with their fields by name.
 fn table() -> String {
-    let text = complete::text();
-    let lines = text.lines().filter_map(|line| line.split_once(' '));
-    let definitions: Map<String, Value> = lines
-        .map(|(name, schema)| (name.to_owned(), serde_json::from_str(schema).expect("the file has schemas")))
-        .collect();
+    let definitions = complete::all();
     let types: BTreeMap<&str, BTreeSet<String>> = definitions
         .iter()
         .filter_map(|(name, schema)| {
