@@ -41,7 +41,7 @@ impl Hint {
 pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut hints = hints(model, cx);
     let width = usize::from(area.width).saturating_sub(1);
-    // Where every key is text, no key opens the help.
+    // No key opens the help while every key is text.
     let help = cx.bindings.key(Command::Help).filter(|_| !model.top().1.takes_all_keys());
     let help = help.map(|key| key.to_string());
     let mut more = None;

@@ -241,7 +241,7 @@ pub fn pausing<'s>(stores: &'s Stores, status: &ControllerStatus) -> Vec<&'s Fau
     paused_by(stores.faults().iter().map(|(_, fault)| fault), status, labels_of)
 }
 
-/// What the cells of a controller show.
+/// The source of a controller's cells.
 pub(crate) struct ControllerParts<'a> {
     name: &'a str,
     status: &'a ControllerStatus,

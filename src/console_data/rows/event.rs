@@ -13,7 +13,7 @@ use console_toolkit::text::clean;
 /// The width reserved for MESSAGE beside NAMESPACE, LAST SEEN, REASON and OBJECT in a terminal of 80 columns.
 const MESSAGE_WIDTH: u8 = 23;
 
-/// What the cells of an event, or of a group of events, show.
+/// The source of the cells of an event, or of a group of events.
 pub(crate) struct EventParts<'a> {
     event: StoredObject<'a, Event>,
     count: i64,

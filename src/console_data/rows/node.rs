@@ -16,7 +16,7 @@ pub use object::node::is_ready;
 use object::quantity::Amount;
 use object::well_known::label;
 
-/// What the cells of a node show.
+/// The source of a node's cells.
 pub(crate) struct NodeParts<'a> {
     node: &'a Node,
     status: (String, Health),

@@ -8,7 +8,7 @@ use crate::store::{ContainerUsages, ResourceUsage, StoredObject, Stores};
 use crate::thresholds::Resource;
 use console_toolkit::text::clean;
 
-/// What the cells of a pod show.
+/// The source of a pod's cells.
 #[derive(Clone, Copy)]
 pub(crate) struct PodParts<'a> {
     pod: StoredObject<'a, Pod>,

@@ -19,7 +19,7 @@ use console_toolkit::text::clean;
 /// Maximum number of characters of a reason: a message may have any length.
 const REASON: usize = 512;
 
-/// What the cells of a workload show.
+/// The source of a workload's cells.
 pub(crate) struct WorkloadParts<'a> {
     name: &'a str,
     kind: Workload,
