@@ -66,9 +66,7 @@ struct TrialRun<'a> {
     cluster: Cluster,
     client: kube::Client,
     controller: Controller,
-    /// The time of the controller's last start.
-    started: Instant,
-    first_request: FirstRequest,
+    last_start: ControllerStart,
     before: State,
 }
 
@@ -98,9 +96,8 @@ pub(super) async fn run(
     let log = kubeconfig.with_file_name("controller.log");
     let before = wait_settled(&cluster, trial.quiet).await;
     let controller = Controller::start(&trial.command, &kubeconfig, &log)?;
-    let first_request = FirstRequest::after_start(&cluster);
-    let mut running =
-        TrialRun { trial, cluster, client, controller, started: Instant::now(), first_request, before };
+    let last_start = ControllerStart::now(&cluster);
+    let mut running = TrialRun { trial, cluster, client, controller, last_start, before };
     let reached = running.all(manifests, plan, expected).await;
     let TrialRun { cluster, controller, .. } = running;
     drop(controller);
@@ -163,12 +160,11 @@ impl TrialRun<'_> {
     }
 
     fn note_start(&mut self) {
-        self.started = Instant::now();
-        self.first_request = FirstRequest::after_start(&self.cluster);
+        self.last_start = ControllerStart::now(&self.cluster);
     }
 
-    /// Waits until the state has not changed for the quiet period since the controller began to read, all disturbances are over and the expected state is
-    /// reached. Returns false if that takes too long. Without an expected state it waits for twice the quiet period,
+    /// Waits until the state has not changed for the quiet period since the controller began to read, all disturbances
+    /// are over and the expected state is reached. Returns false if that takes too long. Without an expected state it waits for twice the quiet period,
     /// because later runs are compared with this one.
     async fn wait_at_rest(
         &mut self,
@@ -180,7 +176,7 @@ impl TrialRun<'_> {
         let mut over = None;
         loop {
             tokio::time::sleep(LOOK).await;
-            if self.started.elapsed() >= PAUSE && self.controller.keep()? {
+            if self.last_start.at.elapsed() >= PAUSE && self.controller.keep()? {
                 self.note_start();
             }
             let is_over = is_over(self)?;
@@ -190,7 +186,7 @@ impl TrialRun<'_> {
             }
             let over = *over.get_or_insert_with(Instant::now);
             // A controller that has started and not yet looked at the cluster will still change something.
-            let Some(active) = self.first_request.seen_within(self.started, self.trial.timeout) else {
+            let Some(active) = self.last_start.first_read_within(self.trial.timeout) else {
                 continue;
             };
             let latest = look.changed.max(over).max(active);
@@ -244,34 +240,34 @@ impl RestObservation {
     }
 }
 
-/// The first time that a controller reads something after its start.
-struct FirstRequest {
-    reads: Vec<InjectedFailure>,
-    seen: Option<Instant>,
+/// A start of the controller, and the time of its first read after it.
+struct ControllerStart {
+    at: Instant,
+    /// Rules that count the controller's reads and change nothing.
+    reads: [InjectedFailure; 3],
+    first_read: Option<Instant>,
 }
 
-impl FirstRequest {
-    fn after_start(cluster: &Cluster) -> Self {
-        let reads = ["get", "list", "watch"].map(|verb| {
-            // The rule changes nothing, and counts.
-            cluster.fail(controller_requests().verb(verb), Failure::Delay(Duration::ZERO))
-        });
-        Self { reads: reads.into(), seen: None }
+impl ControllerStart {
+    fn now(cluster: &Cluster) -> Self {
+        let reads = ["get", "list", "watch"]
+            .map(|verb| cluster.fail(controller_requests().verb(verb), Failure::Delay(Duration::ZERO)));
+        Self { at: Instant::now(), reads, first_read: None }
     }
 
-    /// Returns the time, if known by now. A controller that reads nothing for as long as a step may take counts as
-    /// one that has read.
-    fn seen_within(&mut self, started: Instant, timeout: Duration) -> Option<Instant> {
-        if self.seen.is_none()
-            && (started.elapsed() >= timeout || self.reads.iter().any(|read| read.hits() > 0))
+    /// Returns the time of the first read if there was one. A controller that reads nothing for the timeout of a step
+    /// counts as one that has read.
+    fn first_read_within(&mut self, timeout: Duration) -> Option<Instant> {
+        if self.first_read.is_none()
+            && (self.at.elapsed() >= timeout || self.reads.iter().any(|read| read.hits() > 0))
         {
-            self.seen = Some(Instant::now());
+            self.first_read = Some(Instant::now());
         }
-        self.seen
+        self.first_read
     }
 }
 
-impl Drop for FirstRequest {
+impl Drop for ControllerStart {
     fn drop(&mut self) {
         self.reads.iter().for_each(InjectedFailure::heal);
     }
