@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The console lists the workloads of all kinds, and the kind that the user named, while the tree is open. Other owners
-//! are known from the references of the objects they own: the tree is built from references. Services own no pods: `:xray services` lists the selected pods below each service, so that a pod may
-//! appear more than once.
+//! are known from the references of the objects they own: the tree is built from references. Services own no pods:
+//! `:xray services` lists the selected pods below each service, so that a pod may appear more than once.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -528,9 +528,11 @@ impl View for Tree {
         frame.render_widget(Paragraph::new(lines), inner);
     }
 
-    fn refuses(&self, _cx: &Context<'_>, _command: Command) -> Option<String> {
-        // A large tree is not searched for its selection for each key of the footer.
-        None
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        self.refresh(cx);
+        // Only a tree without lines: a large one is not searched for its selection for each key of the footer.
+        let is_empty = cx.stores.pods().synced() && self.built.borrow().leaves.is_empty();
+        if is_empty { object_commands::refuses_without_row(command) } else { None }
     }
 
     fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {

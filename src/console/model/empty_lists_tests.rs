@@ -38,6 +38,7 @@ fn a_list_without_a_row_offers_only_what_works_con_3() {
         ("pf", ""),
         ("images", "<p>pull  "),
         ("topology", ""),
+        ("xray", "<ctrl-z>faults  "),
         ("journal", ""),
         ("drills", ""),
     ] {

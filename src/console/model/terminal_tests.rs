@@ -1,11 +1,11 @@
-//! Keys of a terminal pane whose program has ended (CON-8).
+//! Keys of a terminal pane whose program has not started or has ended (CON-8).
 
 use k8s_openapi::api::core::v1::Pod;
 
 use super::tabs_tests::{TestConsole, objects, pod, setup};
 use super::*;
 use console_data::store::{Change, Delta};
-use console_operations::pane::{Outcome, PaneEvent};
+use console_operations::pane::{Outcome, PaneEvent, StartProgress};
 use console_screens::terminal::TerminalData;
 use console_toolkit::theme::depth::Depth;
 
@@ -19,6 +19,20 @@ fn attached() -> (TestConsole, ScreenId) {
     stage.press("p");
     let id = stage.shell();
     (stage, id)
+}
+
+#[test]
+fn a_starting_terminal_shows_the_key_that_cancels_it_con_8() {
+    for key in ["esc", "ctrl-]", "f12"] {
+        let (mut stage, id) = attached();
+        let waiting =
+            StartProgress::Waiting { reason: String::new(), message: "pulling".into(), trouble: false };
+        stage.send(id, TerminalData::Event(PaneEvent::Progress(waiting)));
+        assert_eq!(footer(&mut stage), "<esc>cancel");
+        assert!(stage.screen().contains("esc cancel"), "{}", stage.screen());
+        stage.press(key);
+        assert!(stage.screen().contains("╭ Pods"), "{key}\n{}", stage.screen());
+    }
 }
 
 fn ended(stage: &mut TestConsole, id: ScreenId, output: &str) {

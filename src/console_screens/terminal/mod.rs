@@ -350,9 +350,6 @@ impl Terminal {
             TerminalStage::Asking | TerminalStage::Over(_) => return Vec::new(),
             TerminalStage::Starting(_) | TerminalStage::Open { .. } => {}
         }
-        if matches!(self.stage, TerminalStage::Starting(_)) && key.code == KeyCode::Esc {
-            return self.detach();
-        }
         let emulator = self.emulator.get_mut();
         emulator.scroll_to_bottom();
         let bytes = keys::encode(key, emulator.key_modes());
@@ -422,7 +419,11 @@ impl View for Terminal {
     }
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
-        vec![if self.is_over() { KeyContext::TerminalEnded } else { KeyContext::Terminal }]
+        vec![match self.stage {
+            TerminalStage::Starting(_) => KeyContext::TerminalStarting,
+            _ if self.is_over() => KeyContext::TerminalEnded,
+            _ => KeyContext::Terminal,
+        }]
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {

@@ -82,7 +82,11 @@ impl Terminal {
         let scrolled = self.emulator.borrow().scrolled();
         match &self.stage {
             TerminalStage::Asking => ("esc back".to_owned(), cx.theme.terminal.hint),
-            TerminalStage::Starting(_) => (format!("esc or {detach} cancel"), cx.theme.terminal.hint),
+            TerminalStage::Starting(_) => {
+                let cancel = cx.bindings.key_in(Command::TerminalDetach, KeyContext::TerminalStarting);
+                let hint = cancel.map(|key| format!("{key} cancel")).unwrap_or_default();
+                (hint, cx.theme.terminal.hint)
+            }
             TerminalStage::Open { .. } if scrolled > 0 => (
                 format!(
                     "▲ {scrolled} lines back · {} down · any key returns",

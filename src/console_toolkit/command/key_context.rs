@@ -130,6 +130,8 @@ key_contexts! {
     Conflict "Editor: merge conflict",
     /// A terminal pane; keys without a command go to the process.
     Terminal "Terminal",
+    /// A terminal pane before its program has started; keys without a command are sent to it then.
+    TerminalStarting "Terminal: starting",
     /// A terminal pane after its program has ended.
     TerminalEnded "Terminal: ended",
     /// The drills.

@@ -371,9 +371,13 @@ commands! {
     TerminalClose "terminal-close" ["enter", "esc", "q"] "close" Nothing "Close the terminal" in TerminalEnded;
     TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing
         "Detach from the terminal; it continues in the background"
-        in Terminal, TerminalEnded { short: "", about: "Close the terminal" };
+        in Terminal,
+        TerminalStarting { keys: &["esc", "ctrl-]"], short: "cancel", about: "Cancel the start" },
+        TerminalEnded { short: "", about: "Close the terminal" };
     TerminalEnd "terminal-end" ["f12"] "end" Nothing "Close the terminal and its session"
-        in Terminal, TerminalEnded { short: "", about: "Close the terminal" };
+        in Terminal,
+        TerminalStarting { short: "", about: "Cancel the start" },
+        TerminalEnded { short: "", about: "Close the terminal" };
     TerminalScrollUp "terminal-scroll-up" ["shift-pageup"] "" Nothing "Scroll back"
         in Terminal, TerminalEnded { keys: &["pageup", "up", "shift-pageup"], short: "scroll" };
     TerminalScrollDown "terminal-scroll-down" ["shift-pagedown"] "" Nothing "Scroll forward"
