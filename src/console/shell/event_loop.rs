@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crossterm::event::{Event, EventStream, KeyEventKind};
 use futures::StreamExt;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,8 @@ impl Shell {
         shutdown: &CancellationToken,
     ) -> anyhow::Result<ExitReason> {
         let mut input = EventStream::new();
+        // Crossterm 0.29 loses a resize that arrives together with a key.
+        let mut resized = signal(SignalKind::window_change())?;
         let mut next_frame = Instant::now();
         let project = self.project.clone();
         loop {
@@ -41,7 +44,17 @@ impl Shell {
                 () = shutdown.cancelled() => {
                     return Ok(if self.leaving { ExitReason::Quit } else { ExitReason::Cancelled });
                 }
+                Some(()) = resized.recv() => {
+                    let Ok((columns, rows)) = crossterm::terminal::size() else {
+                        return Ok(ExitReason::TerminalLost);
+                    };
+                    if let LoopControl::Exit = self.input(Event::Resize(columns, rows), &mut input).await? {
+                        return Ok(ExitReason::Quit);
+                    }
+                    next_frame = Instant::now();
+                }
                 event = input.next() => match event {
+                    Some(Ok(Event::Resize(..))) => {}
                     Some(Ok(event)) => {
                         if let LoopControl::Exit = self.input(event, &mut input).await? {
                             return Ok(ExitReason::Quit);

@@ -128,6 +128,8 @@ fn a_window_that_is_small_for_a_moment_is_drawn_whole_con_1() {
     terminal.while_stopped(|| {
         terminal.resize(40, 4);
         assert!(!terminal.screen().contains("╭ Events"), "{}", terminal.screen());
+        // Input and the change of size arrive together.
+        terminal.keys(&["é"]);
         terminal.resize(100, 30);
     });
     terminal.shows("╭ Events");
