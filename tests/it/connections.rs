@@ -297,3 +297,28 @@ async fn a_list_says_how_long_it_is_and_is_whole_in_both_protocols_api_3() {
     let list: serde_json::Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(list["items"].as_array().map(Vec::len), Some(3));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_head_request_gets_the_headers_of_a_get_and_no_body_api_2() {
+    let face = InMemoryServer::new();
+    let mut connection = face.connect(Protocol::Http1, 1 << 16);
+    let request = b"HEAD /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    connection.write_all(request).await.unwrap();
+    let mut text = String::new();
+    connection.read_to_string(&mut text).await.unwrap();
+    assert!(text.contains("content-length: 2\r\n") && text.ends_with("\r\n\r\n"), "{text}");
+
+    let pipe = TokioIo::new(face.connect(Protocol::Http2, 1 << 16));
+    let builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    let (mut sender, connection) = builder.handshake::<_, Empty<Bytes>>(pipe).await.unwrap();
+    tokio::spawn(connection);
+    for (path, code) in [("/healthz", 200), ("/version", 200), ("/api/v1/namespaces/default/pods", 405)] {
+        let request = Request::head(format!("https://a{path}")).header("authorization", "bearer secret");
+        let answer = sender.send_request(request.body(Empty::new()).unwrap()).await.unwrap();
+        assert_eq!(answer.status(), code, "{path}");
+        let length = answer.headers().get("content-length").cloned();
+        assert!(length.is_some_and(|length| length != "0"), "{path}");
+        // A body would be an error of the stream.
+        assert!(answer.into_body().collect().await.unwrap().to_bytes().is_empty(), "{path}");
+    }
+}

@@ -20,7 +20,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT};
-use http::{HeaderMap, HeaderValue, Request, Version};
+use http::{HeaderMap, HeaderValue, Method, Request, Version};
+use hyper::body::Body as _;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::OwnedSemaphorePermit;
@@ -160,12 +161,27 @@ async fn handle(
     let closes = request.version() < Version::HTTP_2 && leaves_body(request.headers());
     let mut request = request.map(|body| Body::new(RequestBody::new(body, timeouts.request)));
     request.extensions_mut().insert(BodyDeadline(Instant::now() + timeouts.request));
+    let is_head = request.method() == Method::HEAD;
     let mut response: Response = server.handle(request).await;
+    if is_head {
+        response = without_body(response);
+    }
     if closes && response.status().is_client_error() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     record.ready(response.extensions().get::<ReadMode>().copied().unwrap_or_default());
     response.map(|body| ResponseBody::new(body, record))
+}
+
+/// Returns the response to a HEAD request, with the length of the body that a GET would have. HTTP/2 treats a body there
+/// as an error.
+fn without_body(mut response: Response) -> Response {
+    if let Some(length) = response.body().size_hint().exact()
+        && !response.headers().contains_key(CONTENT_LENGTH)
+    {
+        response.headers_mut().insert(CONTENT_LENGTH, length.into());
+    }
+    response.map(|_| Body::empty())
 }
 
 /// Returns true if a refused request's body is not read to its end: it exceeds the drain limit, or the client
