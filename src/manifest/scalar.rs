@@ -36,6 +36,31 @@ pub(super) fn resolve(text: &str) -> Result<Value, NotJsonError> {
     Ok(Value::String(text.to_string()))
 }
 
+/// Returns true for times, and for numbers to base 60 (`12:30:00`), which some parsers read as other types than strings.
+pub(super) fn is_of_yaml_1_1(text: &str) -> bool {
+    is_time(text) || is_sexagesimal(text)
+}
+
+/// Returns true for `2020-01-01`, alone or with a time after it.
+fn is_time(text: &str) -> bool {
+    let date_end = text.find(['T', 't', ' ', '\t']).unwrap_or(text.len());
+    let (date, rest) = text.split_at(date_end);
+    let parts: Vec<&str> = date.split('-').collect();
+    let is_date = matches!(parts[..], [year, month, day]
+        if year.len() == 4 && (1..=2).contains(&month.len()) && (1..=2).contains(&day.len()))
+        && parts.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+    is_date
+        && (rest.is_empty()
+            || rest.trim_start_matches(['T', 't', ' ', '\t']).starts_with(|c: char| c.is_ascii_digit()))
+}
+
+fn is_sexagesimal(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    digits.contains(':')
+        && digits.starts_with(|c: char| c.is_ascii_digit())
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'_' | b'.'))
+}
+
 fn integer(text: &str) -> Option<Number> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),

@@ -1,6 +1,6 @@
 //! Writes values as YAML, formatted as kubectl does: keys in alphabetical order, lists not indented.
 //!
-//! Strings that some YAML parser would read as another type (`yes`, `0755`, `1_000`) are quoted, and characters that
+//! Strings that some YAML parser would read as another type (`yes`, `0755`, `12:30`, `2020-01-01`) are quoted, and characters that
 //! control terminals are escaped.
 
 use std::fmt::Write as _;
@@ -109,6 +109,7 @@ fn plain_or_quoted(content: &str) -> String {
         return escaped(content);
     }
     let is_ambiguous = !matches!(scalar::resolve(content), Ok(Value::String(_)))
+        || scalar::is_of_yaml_1_1(content)
         || matches!(content, "<<" | "=")
         || content.starts_with("---")
         || content.starts_with("...");
@@ -186,6 +187,25 @@ metadata:
 "#;
         assert_eq!(to_yaml(&value), expected);
         assert_eq!(from_yaml(expected).unwrap(), value);
+    }
+
+    #[test]
+    fn strings_that_other_parsers_read_as_times_or_numbers_are_quoted_api_12() {
+        for (text, is_quoted) in [
+            ("2020-01-01", true),
+            ("2026-11-29T13:15:48Z", true),
+            ("2026-1-2 03:04:05", true),
+            ("12:30:00", true),
+            ("-1:30", true),
+            ("190:20:30.15", true),
+            ("2020-01-01-backup", false),
+            ("2020-01", false),
+            ("10.0.0.1", false),
+            ("1:2:a", false),
+        ] {
+            let written = to_yaml(&Value::from(text));
+            assert_eq!(written.starts_with('"'), is_quoted, "{text}: {written}");
+        }
     }
 
     fn values() -> impl Strategy<Value = Value> {
