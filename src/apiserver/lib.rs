@@ -392,6 +392,8 @@ impl Server {
             Target::Resource(target) => {
                 // The warning is sent even if the request fails.
                 format.warnings.warn(target.served.deprecation());
+                let strategy = self.api().kinds().strategy_in(target.served);
+                format.warnings.warn(strategy.deprecation().map(Into::into));
                 if let Some(trail) = &format.audit_context
                     && let Some(release) = target.served.removed_release()
                 {

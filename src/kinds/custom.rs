@@ -211,7 +211,7 @@ impl Strategy for CustomStrategy {
         self.status
     }
 
-    fn warning(&self) -> Option<&str> {
+    fn deprecation(&self) -> Option<&str> {
         self.deprecated.as_deref()
     }
 

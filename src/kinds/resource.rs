@@ -58,6 +58,8 @@ pub(crate) trait Resource: BuiltinKind {
     const COUNTED_BY_PLURAL: bool = false;
     /// A warning for clients that write an object of this kind.
     const WARNING: Option<&'static str> = None;
+    /// A warning for all clients that use this kind, which Kubernetes has deprecated.
+    const DEPRECATION: Option<&'static str> = None;
 
     /// Fills in defaults. Idempotent.
     fn apply_defaults(&mut self) {}
@@ -217,6 +219,10 @@ pub trait Strategy: Send + Sync {
     fn warning(&self) -> Option<&str> {
         None
     }
+    /// Returns the warning for all clients that use this version of this kind.
+    fn deprecation(&self) -> Option<&str> {
+        None
+    }
     /// Fills in defaults. Idempotent.
     fn apply_defaults(&self, _object: &mut Object) {}
     /// Sets the fields of a new object that derive from its uid and name, and its first status.
@@ -299,6 +305,10 @@ impl<T: Resource> Strategy for BuiltIn<T> {
 
     fn warning(&self) -> Option<&str> {
         T::WARNING
+    }
+
+    fn deprecation(&self) -> Option<&str> {
+        T::DEPRECATION
     }
 
     fn apply_defaults(&self, object: &mut Object) {

@@ -608,9 +608,7 @@ fn extent_of(kind: Option<Kind>) -> String {
     if let Some(text) = limit(&PARTLY) {
         return format!("partly: {text}");
     }
-    // Deprecations are Kubernetes' own.
-    let warning =
-        kinds::built_in(kind).warning().filter(|text| !text.contains("is deprecated")).map(str::to_owned);
+    let warning = kinds::built_in(kind).warning().map(str::to_owned);
     limit(&STORED).or(warning).map_or_else(|| "yes".into(), |text| format!("no: {text}"))
 }
 

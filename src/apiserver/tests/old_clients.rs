@@ -31,6 +31,20 @@ async fn component_statuses_are_listed_and_read_api_18() {
     assert_eq!((&resource["shortNames"], &resource["verbs"]), (&json!(["cs"]), &json!(["get", "list"])));
 }
 
+/// Clients that only read are warned, too.
+#[tokio::test(start_paused = true)]
+async fn every_request_for_endpoints_is_answered_with_their_deprecation_api_18() {
+    let client = Client::new().await;
+    let all = "/api/v1/namespaces/default/endpoints";
+    let made = client.post(all, &json!({"metadata": {"name": "e"}})).await;
+    for answer in [made, client.get(all).await, client.get(&format!("{all}/e")).await] {
+        let [warning] = &answer.warnings[..] else { panic!("{:?}", answer.warnings) };
+        assert!(
+            warning.contains("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn ephemeral_containers_are_replaced_by_their_old_kind_api_18() {
     let client = Client::new().await;
