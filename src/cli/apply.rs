@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::net::TcpStream;
 
 use super::flags::{InstanceArgs, ManifestRequest};
 use super::output::{eprint_line, print_line};
@@ -102,5 +103,10 @@ pub(super) async fn client_of(instance: &InstanceArgs) -> Result<Client> {
         format!("cannot read {} (is podium running on this data directory?)", path.display())
     })?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let server = config.cluster_url.authority().map(http::uri::Authority::as_str).unwrap_or_default();
+    if let Err(error) = TcpStream::connect(server).await {
+        let directory = path.parent().unwrap_or(&path).display();
+        bail!("podium is not running on {directory}: nothing answers at {server} ({error})");
+    }
     Ok(Client::try_from(config)?)
 }
