@@ -258,6 +258,10 @@ impl SharedConnection {
         loop {
             self.serve(stream, requests).await;
             *self.link.lock() = None;
+            if !*self.closing.lock() {
+                let dir = self.config.state_dir.display();
+                tracing::warn!(%dir, "lost the connection to the node host; connecting again");
+            }
             let mut pause = Duration::from_millis(10);
             stream = loop {
                 if *self.closing.lock() {
