@@ -116,8 +116,9 @@ pub(super) fn open(paths: &[PathBuf]) -> Vec<OpenFile> {
                 files.push(file);
             }
         }
-        let newest = paths.last().and_then(|path| path.metadata().ok()).map(|about| identity(&about));
-        if newest.is_none_or(|newest| files.first().is_some_and(|first| first.identity == newest)) {
+        // During a rotation a path is missing or has a file that was opened by another path.
+        let now = paths.iter().rev().filter_map(|path| path.metadata().ok()).map(|about| identity(&about));
+        if now.eq(files.iter().map(|file| file.identity)) {
             break;
         }
     }
