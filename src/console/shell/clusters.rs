@@ -76,7 +76,8 @@ impl Shell {
             tokio::select! {
                 () = &mut deadline => break,
                 Some(message) = self.inbox.recv() => {
-                    Box::pin(self.message(message)).await?;
+                    // It ends already.
+                    let _ = Box::pin(self.message(message)).await?;
                 }
                 ended = self.runner.next_action(), if !settled => settled = ended.is_none(),
                 () = &mut joined, if !joined_ended => joined_ended = true,
@@ -84,7 +85,7 @@ impl Shell {
             }
         }
         while let Ok(message) = self.inbox.try_recv() {
-            Box::pin(self.message(message)).await?;
+            let _ = Box::pin(self.message(message)).await?;
         }
         Ok(())
     }
@@ -133,7 +134,8 @@ impl Shell {
             self.model.setup.config_dir.clone().map(|dir| DiskWriter::start(dir, self.messages.clone()));
         self.stale = true;
         self.follow_extensions(self.sources.clone());
-        Box::pin(self.work(jobs)).await?;
+        // A new model does not quit.
+        let _ = Box::pin(self.work(jobs)).await?;
         let fallback = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
         let policy = feed::retry_policy(&origin);
         self.feed = Some(Feed::start(&client, &fallback, &self.messages, &self.clock, policy));

@@ -89,17 +89,21 @@ impl Shell {
                     }
                 }
                 Some(line) = next_line(&mut progress) => {
-                    self.message(Message::Stopping(line)).await?;
+                    if let LoopControl::Exit = self.message(Message::Stopping(line)).await? {
+                        return Ok(ExitReason::Quit);
+                    }
                 }
                 notice = next_notice(project.as_deref()) => {
                     self.model.dirty = true;
-                    if let Some(toast) = notice {
-                        self.message(Message::Toast(toast)).await?;
+                    if let Some(toast) = notice
+                        && let LoopControl::Exit = self.message(Message::Toast(toast)).await?
+                    {
+                        return Ok(ExitReason::Quit);
                     }
                 }
                 () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() && !self.model.dirty => {
                     self.model.toasts.expire(self.clock.now());
-                    self.message(Message::Tick).await?;
+                    if let LoopControl::Exit = self.message(Message::Tick).await? { return Ok(ExitReason::Quit) }
                 }
             }
         }
@@ -159,8 +163,11 @@ impl Shell {
                 job @ (Job::Editor(..) | Job::EditFile(..)) => {
                     // The stream would consume the editor's keys.
                     *input = EventStream::new();
-                    self.job(job).await?;
+                    let control = self.job(job).await?;
                     *input = EventStream::new();
+                    if let LoopControl::Exit = control {
+                        return Ok(LoopControl::Exit);
+                    }
                 }
                 job => {
                     if let LoopControl::Exit = self.job(job).await? {

@@ -185,7 +185,8 @@ impl Shell {
         let jobs = self.model.update(Message::Data(screen, Data::new(FileEdited(path))), now);
         for job in jobs {
             if !matches!(job, Job::Editor(..) | Job::EditFile(..)) {
-                Box::pin(self.job(job)).await?;
+                // An edited text does not quit the console.
+                let _ = Box::pin(self.job(job)).await?;
             }
         }
         Ok(())
@@ -203,7 +204,8 @@ impl Shell {
         let jobs = self.model.update(message, now);
         for job in jobs {
             if !matches!(job, Job::Editor(..)) {
-                Box::pin(self.job(job)).await?;
+                // An edited text does not quit the console.
+                let _ = Box::pin(self.job(job)).await?;
             }
         }
         Ok(())

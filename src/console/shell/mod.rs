@@ -269,7 +269,8 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         recorder: recording.as_ref().map(Session::recorder),
     };
     shell.draw()?;
-    shell.work(jobs).await?;
+    // A new model does not quit.
+    let _ = shell.work(jobs).await?;
     shell.follow_extensions(sources);
     let retry_policy = feed::retry_policy(&options.origin);
     shell.feed = Some(Feed::start(&client, &fallback, &messages, &shell.clock, retry_policy));
@@ -378,6 +379,7 @@ struct Shell {
 }
 
 /// The result of a job: the loop continues or ends.
+#[must_use]
 enum LoopControl {
     Continue,
     Exit,

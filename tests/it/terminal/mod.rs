@@ -119,6 +119,27 @@ fn text_selected_with_the_mouse_is_copied_to_the_clipboard_con_20() {
     wait_for("the clipboard", || (terminal.clipboard().as_deref() == Some("node-2")).then_some(()));
 }
 
+/// Regression: the answer took effect on a tick of the loop, which dropped it.
+#[test]
+fn a_console_with_a_background_task_quits_by_a_letter_con_6() {
+    let home = DataDir::new();
+    let server = Terminal::run(&format!("exec {}", podium(&home)));
+    server.shows("3 nodes ● 3");
+    let kubeconfig = home.data_dir().join("kubeconfig");
+    let console = format!("{} console --kubeconfig {}", env!("CARGO_BIN_EXE_podium"), kubeconfig.display());
+    let terminal = Terminal::run(&format!("{console}; echo exit=$?; exec cat"));
+    terminal.shows("3 nodes ● 3");
+    terminal.keys(&[":"]);
+    terminal.keys(&["pods", "Enter"]);
+    terminal.shows("in-zone-a");
+    terminal.keys(&["/"]);
+    terminal.keys(&["in-zone-a", "Enter"]);
+    terminal.until(&["a"], "<ctrl-]>detach");
+    terminal.until(&["C-]"], "⧗");
+    terminal.until(&["C-c"], "1 background task will be stopped");
+    terminal.until(&["y"], "exit=0");
+}
+
 #[test]
 fn a_window_that_is_small_for_a_moment_is_drawn_whole_con_1() {
     let home = DataDir::new();
