@@ -453,6 +453,24 @@ impl View for Logs {
         Some(&self.query)
     }
 
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        let reads_again = matches!(
+            command,
+            Command::LogsTail
+                | Command::LogsHead
+                | Command::Logs1m
+                | Command::Logs5m
+                | Command::Logs15m
+                | Command::Logs30m
+                | Command::Logs1h
+                | Command::ShowAll
+                | Command::NextPart
+                | Command::PreviousLogs
+        );
+        let is_lost = reads_again && self.buffer.visible_count() > 0 && self.is_deleted(cx);
+        is_lost.then(|| format!("pod {} is gone: its log cannot be read again", self.target.name))
+    }
+
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
         let compiled = Search::of_logs(query)?;
         let held = self.buffer.visible_line(self.top()).map(|(number, _)| number);
@@ -461,6 +479,10 @@ impl View for Logs {
         self.current = None;
         if let (Position::At(_), Some(number)) = (self.position, held) {
             self.position = Position::At(number);
+            if !query.is_empty() {
+                // A missing match is visible in the title.
+                self.jump(true);
+            }
         }
         Ok(())
     }

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::container_runs::{Job, jobs};
 use super::selection::{LogSelection, LogStart, Pods};
 use super::stream::read_run;
+use console_data::action::watch_error_text;
 use console_data::decoded::{api_of, watch};
 use console_toolkit::log_line::LogLine;
 use object::Kind;
@@ -133,7 +134,7 @@ async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<
             }
             Ok(Event::InitDone) => {
                 let missing = match &follow.pods {
-                    Pods::Named(name) if seen.is_empty() => Some(format!("pod {name} does not exist yet")),
+                    Pods::Named(name) if seen.is_empty() => Some(format!("there is no pod {name}")),
                     Pods::Selected(labels) if seen.is_empty() => Some(format!("no pod has {labels} yet")),
                     _ => None,
                 };
@@ -158,7 +159,7 @@ async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<
             }
             Ok(Event::Init) => {}
             Err(error) => {
-                let text = format!("cannot watch pods: {error}");
+                let text = format!("cannot watch pods: {}", watch_error_text(&error));
                 if text != complaint {
                     complaint.clone_from(&text);
                     if lines.send(vec![LogLine::note(&Arc::from(""), text)]).await.is_err() {

@@ -328,6 +328,31 @@ fn logs_follow_search_and_filter_con_10() {
 }
 
 #[test]
+fn a_search_in_a_held_log_shows_the_first_match_con_10() {
+    let mut stage = logs(100, 20);
+    let many: Vec<String> = (0..100).map(|n| format!("2026-05-01T11:59:00.{n:03}Z line {n}")).collect();
+    send_log_lines(&mut stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    stage.press("g / \"line_6\" enter");
+    shows(&stage.screen(), &["line 6", "1/11"]);
+    stage.press("n");
+    shows(&stage.screen(), &["line 60", "2/11"]);
+}
+
+/// Regression: another range was requested from the server, which no longer had it, and the lines were gone.
+#[test]
+fn the_log_of_a_deleted_pod_keeps_its_lines_con_10() {
+    let mut stage = logs(100, 20);
+    send_log_lines(&mut stage, &["2026-05-01T11:59:00Z the last words"]);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Reset(Vec::new())])]);
+    for key in ["1", "p", "2"] {
+        let jobs = stage.press(key);
+        let screen = stage.screen();
+        assert!(jobs.is_empty(), "{key}: {jobs:?}");
+        shows(&screen, &["the last words", "is gone: its log cannot be read again"]);
+    }
+}
+
+#[test]
 fn a_container_without_log_lines_shows_its_events_con_10() {
     let mut stage = TestConsole::new(100, 20);
     stage.feed(cluster());
