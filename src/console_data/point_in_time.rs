@@ -30,6 +30,8 @@ pub enum TimeSelector {
     Time(Timestamp),
     /// A revision.
     Revision(u64),
+    /// The state that another view shows.
+    Point(PointInTime),
 }
 
 /// The view to which Esc leads from a view of the past.
@@ -117,9 +119,9 @@ impl TimeTravel {
 }
 
 impl PointInTime {
-    /// Returns its identifier.
+    /// Returns the selector of this point.
     pub fn when(&self) -> TimeSelector {
-        TimeSelector::Revision(self.revision)
+        TimeSelector::Point(*self)
     }
 
     /// Describes the point in time: `12:03:05, 2m12s ago · revision 1 204`.

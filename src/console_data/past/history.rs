@@ -178,6 +178,7 @@ async fn request(
     let seek = match seek {
         HistoryRange::All => String::new(),
         HistoryRange::Until(TimeSelector::Revision(revision)) => format!("&until={revision}"),
+        HistoryRange::Until(TimeSelector::Point(point)) => format!("&until={}", point.revision),
         HistoryRange::Until(TimeSelector::Time(time)) => format!("&until={time}"),
         HistoryRange::After(revision) => format!("&after={revision}"),
     };

@@ -111,6 +111,7 @@ pub async fn step(
     go: TimeTravel,
     now: Timestamp,
 ) -> Result<TimePosition, String> {
+    let mut known_time = None;
     let seek = match (go, from) {
         // The present is the end of the history.
         (TimeTravel::Live, _) | (TimeTravel::Forward, None) => return Ok(TimePosition::Live),
@@ -141,6 +142,10 @@ pub async fn step(
                 _ => return Ok(TimePosition::Live),
             }
         }
+        (TimeTravel::To(TimeSelector::Point(point)), _) => {
+            known_time = point.time;
+            HistoryRange::Until(TimeSelector::Revision(point.revision))
+        }
         (TimeTravel::To(when), _) => HistoryRange::Until(when),
     };
     let history = changes_of_all(client, scopes, seek, 1).await?;
@@ -163,7 +168,7 @@ pub async fn step(
         (None, HistoryRange::Until(TimeSelector::Revision(revision)))
             if matches!(go, TimeTravel::To(_)) && revision > beginning.revision =>
         {
-            TimePosition::At(PointInTime { revision, time: None })
+            TimePosition::At(PointInTime { revision, time: known_time })
         }
         _ => TimePosition::Beginning(beginning),
     })
@@ -357,6 +362,11 @@ mod tests {
                 None,
                 TimeTravel::To(TimeSelector::Revision(7)),
                 TimePosition::At(PointInTime { revision: 7, time: None }),
+            ),
+            (
+                None,
+                TimeTravel::To(TimeSelector::Point(timed(7, 7))),
+                TimePosition::At(PointInTime { revision: 7, time: Some(at(7)) }),
             ),
             (None, TimeTravel::To(TimeSelector::Revision(2)), beginning),
             (Some(moment(10)), TimeTravel::Live, TimePosition::Live),

@@ -281,7 +281,7 @@ impl Table {
             ScreenMessage::Opened | ScreenMessage::ScopeChanged => {
                 self.widths.clear();
                 if let Some(moment) = self.displayed_time() {
-                    return self.travel(cx, TimeTravel::To(TimeSelector::Revision(moment.revision)));
+                    return self.travel(cx, TimeTravel::To(moment.when()));
                 }
                 self.rebuild(cx);
             }
