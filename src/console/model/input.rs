@@ -25,6 +25,9 @@ const DIALOG_COOLDOWN: SignedDuration = SignedDuration::from_millis(300);
 /// A letter answers a dialog only if no other typing is within this time before and after it.
 const PAUSE: SignedDuration = DIALOG_COOLDOWN;
 
+/// Stray letters at a question no longer make its answers suspicious after this time without typing.
+const STRAY_PAUSE: SignedDuration = SignedDuration::from_secs(2);
+
 /// Keys closer together than this come from a paste, or from a key that is held down.
 const PASTE_INTERVAL: SignedDuration = SignedDuration::from_millis(50);
 
@@ -92,8 +95,12 @@ impl TypingDetector {
         } else {
             self.has_strayed = false;
         }
+        let since = before.map(|before| now.duration_since(before));
+        if since.is_none_or(|since| since.is_negative() || since >= STRAY_PAUSE) {
+            self.has_strayed = false;
+        }
         // A clock that was set back must not lock the keyboard.
-        match before.map(|before| now.duration_since(before)) {
+        match since {
             Some(since) if since.is_negative() => TypingPace::Single,
             Some(since) if since < PASTE_INTERVAL => TypingPace::Paste,
             Some(since) if since < PAUSE => TypingPace::Typing,

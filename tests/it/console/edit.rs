@@ -87,6 +87,21 @@ fn each_pause_asks_the_server_and_its_complaints_stand_at_their_lines_con_11() {
     assert!(!stage.screen().contains("problem"));
 }
 
+/// Regression: after a stray letter, Enter did not save, however long the user waited.
+#[test]
+fn enter_saves_again_some_time_after_a_stray_letter_con_11() {
+    let mut stage = editor();
+    set_five_replicas(&mut stage);
+    stage.press("ctrl-s");
+    tell(&mut stage, EditData::Checked(3, CheckResult::Good));
+    stage.press("m");
+    stage.now += jiff::SignedDuration::from_secs(1);
+    assert_eq!(starts(&stage.press("enter")), 0);
+    shows(&stage.screen(), &["enter came with other keys: press it alone to save"]);
+    stage.now += jiff::SignedDuration::from_secs(2);
+    assert_eq!(starts(&stage.press("enter")), 1, "{}", stage.screen());
+}
+
 #[test]
 fn the_difference_is_shown_before_it_is_saved_con_11() {
     let mut stage = editor();
