@@ -7,6 +7,7 @@ use kube::Client;
 use kube::api::{
     DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, ValidationDirective,
 };
+use kube::runtime::watcher;
 use serde_json::{Value, json};
 
 use super::changes::editable;
@@ -376,6 +377,21 @@ pub fn error_text(error: &kube::Error) -> String {
             }
             text
         }
+    }
+}
+
+/// Returns [`error_text`] of the request that ended a watch.
+pub fn watch_error_text(error: &watcher::Error) -> String {
+    request_error(error).map_or_else(|| error.to_string(), error_text)
+}
+
+/// Returns the error of the request that ended a watch.
+pub(crate) fn request_error(error: &watcher::Error) -> Option<&kube::Error> {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => Some(error),
+        _ => None,
     }
 }
 

@@ -26,7 +26,7 @@ use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client};
 use tokio::sync::{Notify, mpsc};
 
-use super::action::error_text;
+use super::action::{error_text, request_error};
 use super::builtin_kinds;
 use super::catalogue;
 use super::decoded::JsonObject;
@@ -401,13 +401,7 @@ fn decode(
 /// Describes an error after which a retry may help. Returns the reason as the error if the server refuses the kind,
 /// because a retry is then useless.
 fn explain(error: &watcher::Error) -> Result<String, UnavailableReason> {
-    let inner = match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => error,
-        other => return Ok(other.to_string()),
-    };
-    explain_one(inner)
+    request_error(error).map_or_else(|| Ok(error.to_string()), explain_one)
 }
 
 fn explain_one(error: &kube::Error) -> Result<String, UnavailableReason> {

@@ -10,6 +10,7 @@ use kube::runtime::watcher::{self, Event, watch_object};
 use serde_json::Value;
 
 use super::DescribeData;
+use console_data::action::watch_error_text;
 use console_data::decoded::JsonObject;
 use console_data::resource::ObjectRef;
 use console_operations::diagnostics::PolicyTarget;
@@ -26,7 +27,7 @@ pub(crate) async fn follow(out: Outbox, target: ObjectRef) {
         let loaded = match version {
             Ok(Some(object)) => DescribeData::Object(Box::new(whole(object, &target))),
             Ok(None) => DescribeData::Deleted,
-            Err(error) => DescribeData::Failed(error.to_string()),
+            Err(error) => DescribeData::Failed(watch_error_text(&error)),
         };
         out.data(loaded).await;
     }
