@@ -87,6 +87,15 @@ fn the_ends_of_a_drains_pods_are_not_its_options_con_6() {
     assert!(selected(&mut stage).unwrap_or_default().contains("web-1-b"), "{}", stage.screen());
 }
 
+/// Regression: `-1` in an empty field became `01`.
+#[test]
+fn a_number_field_takes_no_sign_con_6() {
+    let mut stage = shop();
+    stage.press("d s ctrl-u - 1");
+    let screen = stage.screen();
+    assert!(screen.contains("replicas   1▏") && screen.contains("letters do nothing here"), "{screen}");
+}
+
 /// Regression: after a stray letter in a number field, Enter did nothing while the footer offered it.
 #[test]
 fn enter_after_a_stray_letter_says_what_to_do_con_6() {

@@ -216,6 +216,8 @@ impl Field {
                 true
             }
             (_, KeyCode::Char(_)) if control => false,
+            // A sign, not a step.
+            (Value::Number(text), KeyCode::Char('+' | '-')) if text.is_empty() => false,
             (Value::Number(text), KeyCode::Char('+' | 'k') | KeyCode::Right) => {
                 nudge(text, 1);
                 true
