@@ -115,6 +115,7 @@ impl Drills {
                 None => refuse("no more hints".into()),
             },
             Command::Stop => {
+                self.cursor = Some(row.name.clone());
                 let action = row.stop();
                 let dialog = Dialog::new("Stop the drill", "Stop", move |_, _| {
                     Ok(vec![Effect::Act(Box::new(action.clone()))])
