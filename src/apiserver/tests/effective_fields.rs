@@ -47,10 +47,10 @@ pub(crate) const ACTED: &[(&str, &[TestedFields])] = &[
         "apimachinery.pkg.apis.meta.v1.OwnerReference",
         &[
             (
-                "an_absent_owner_takes_its_dependants_and_no_owner_reaches_across_namespaces_gc_1",
+                "an_absent_owner_takes_its_dependents_and_no_owner_reaches_across_namespaces_gc_1",
                 &["apiVersion", "kind", "name", "uid"],
             ),
-            ("only_dependants_that_say_so_hold_their_owner_up_gc_1", &["blockOwnerDeletion"]),
+            ("only_dependents_that_say_so_hold_their_owner_up_gc_1", &["blockOwnerDeletion"]),
             ("an_owner_controls_exactly_what_its_selector_matches_rs_1", &["controller"]),
         ],
     ),

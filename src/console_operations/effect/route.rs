@@ -211,7 +211,7 @@ pub enum Route {
     DescribeAt(ObjectRef, TimeSelector),
     /// The versions of an object.
     Versions(ObjectRef),
-    /// The timeline of an object, its owners and its dependants.
+    /// The timeline of an object, its owners and its dependents.
     Timeline(ObjectRef),
     /// An object in the editor.
     Edit(ObjectRef),

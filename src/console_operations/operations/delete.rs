@@ -16,7 +16,7 @@ use console_data::resource::{ObjectRef, ResourceKey, Uid};
 use console_data::store::Stores;
 use console_toolkit::text::counted;
 
-/// The choice that leaves an object's dependants behind.
+/// The choice that leaves an object's dependents behind.
 const ORPHAN: &str = "orphan";
 
 const RISK: &str = "Force: the API removes the pod at once. Its processes may keep running for a while; \
@@ -38,7 +38,7 @@ pub fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let shown_targets = targets.clone();
     let options = ["background", "foreground", ORPHAN].map(String::from).to_vec();
     let mut fields = Fields::default();
-    let dependants = fields.add(Field::choice("dependants", options).hint("like kubectl's --cascade"));
+    let dependents = fields.add(Field::choice("dependents", options).hint("like kubectl's --cascade"));
     let grace =
         fields.add(Field::number_or("grace seconds", if pods { "the pod's own" } else { "the default" }));
     let force = fields.add(Field::switch("force").hint("space turns it on"));
@@ -54,7 +54,7 @@ pub fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         }
         let grace = dialog.number(grace)?.map(i32::unsigned_abs);
         let force = dialog.is_on(force);
-        let policy = match dialog.choice(dependants) {
+        let policy = match dialog.choice(dependents) {
             "foreground" => PropagationPolicy::Foreground,
             ORPHAN => PropagationPolicy::Orphan,
             _ => PropagationPolicy::Background,
@@ -72,7 +72,7 @@ pub fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         dialog = dialog.line(line);
     }
     dialog.fields(fields).careful().notes(move |dialog, cx| {
-        let orphans = dialog.choice(dependants) == ORPHAN;
+        let orphans = dialog.choice(dependents) == ORPHAN;
         let mut notes: Vec<Note> =
             shown_targets.iter().filter_map(|target| consequence(cx, target, orphans)).collect();
         if notes.len() > NOTES {
@@ -131,7 +131,7 @@ pub(crate) fn listing(targets: &[ObjectRef]) -> Vec<String> {
     lines
 }
 
-/// Returns the consequence of deleting an object, and its dependants unless they are orphaned.
+/// Returns the consequence of deleting an object, and its dependents unless they are orphaned.
 fn consequence(cx: &Context<'_>, target: &ObjectRef, orphans: bool) -> Option<Note> {
     let uid = target.uid.as_ref()?;
     let store = cx.stores.get(&target.kind.resource)?;
@@ -155,7 +155,7 @@ fn consequence(cx: &Context<'_>, target: &ObjectRef, orphans: bool) -> Option<No
         }
         () => {
             let mut counts = BTreeMap::new();
-            dependants(cx.stores, uid, 0, &mut counts);
+            dependents(cx.stores, uid, 0, &mut counts);
             let objects: Vec<String> = counts
                 .iter()
                 .map(|((_, resource), count)| {
@@ -196,8 +196,8 @@ fn pod_consequence(cx: &Context<'_>, target: &ObjectRef, uid: &Uid) -> Option<No
 /// The maximum depth of the ownership graph, which may contain cycles.
 const DEPTH: usize = 4;
 
-/// Counts direct and indirect dependants of an object in the stores; the nearest first.
-fn dependants(
+/// Counts direct and indirect dependents of an object in the stores; the nearest first.
+fn dependents(
     stores: &Stores,
     owner: &Uid,
     depth: usize,
@@ -210,7 +210,7 @@ fn dependants(
         for object in store.owned_by(owner) {
             *counts.entry((depth, resource.clone())).or_default() += 1;
             if let Some(uid) = object.identity().uid {
-                dependants(stores, &uid, depth + 1, counts);
+                dependents(stores, &uid, depth + 1, counts);
             }
         }
     }

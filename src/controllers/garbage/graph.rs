@@ -204,7 +204,7 @@ mod tests {
         );
 
         let waiting = graph.upsert(&object("owner", &[], Some(FOREGROUND_FINALIZER)));
-        assert_eq!(waiting, ["a", "b", "owner"], "all dependants, then the owner");
+        assert_eq!(waiting, ["a", "b", "owner"], "all dependents, then the owner");
         assert_eq!(graph.blocking_dependents_of("owner").collect::<Vec<_>>(), ["a"]);
         assert_eq!(
             graph.upsert(&object("late", &[("owner", true)], None)),

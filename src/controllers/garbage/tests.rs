@@ -41,7 +41,7 @@ async fn remove_finalizers(cluster: &TestCluster, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_dependants_that_say_so_hold_their_owner_up_gc_1() {
+async fn only_dependents_that_say_so_hold_their_owner_up_gc_1() {
     let cluster = TestCluster::start(NAMES);
     let owner = map(&cluster, "owner", &[], &[]);
     map(&cluster, "blocks", &[owned_by(&owner, true)], &["x/y"]);
@@ -59,7 +59,7 @@ async fn only_dependants_that_say_so_hold_their_owner_up_gc_1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dependant_of_several_owners_stays_with_the_last_gc_1() {
+async fn a_dependent_of_several_owners_stays_with_the_last_gc_1() {
     for propagation in [Propagation::Background, Propagation::Foreground, Propagation::Orphan] {
         let cluster = TestCluster::start(NAMES);
         let (one, two) = (map(&cluster, "one", &[], &[]), map(&cluster, "two", &[], &[]));

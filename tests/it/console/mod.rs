@@ -244,7 +244,7 @@ fn deleting_names_what_goes_and_starts_on_cancel_con_6() {
         &stage.screen(),
         &[
             "Delete Deployment default/web",
-            "dependants",
+            "dependents",
             "web: also deletes 2 replica sets and 4 pods",
             "▸ Cancel      Delete",
         ],

@@ -67,7 +67,7 @@ async fn dependents_follow_their_owner_according_to_the_propagation_policy_gc_1(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_absent_owner_takes_its_dependants_and_no_owner_reaches_across_namespaces_gc_1() {
+async fn an_absent_owner_takes_its_dependents_and_no_owner_reaches_across_namespaces_gc_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster
         .api
