@@ -383,3 +383,20 @@ fn a_deleted_node_with_a_hanging_host_never_lets_a_pod_run_twice_safe_1() {
     instance.stop();
     assert_eq!(processes(&mark), BTreeMap::new());
 }
+
+#[test]
+fn commands_for_a_stopped_instance_say_that_it_does_not_run_cli_4() {
+    let home = DataDir::new();
+    home.start(&["--nodes", "0"]).stop();
+    let manifest = home.path("a.yaml");
+    std::fs::write(&manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").unwrap();
+    for arguments in
+        [&["apply", "-f", manifest.to_str().unwrap()][..], &["fault", "list"], &["drill", "list"]]
+    {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_podium"));
+        let output = command.args(arguments).arg("--data-dir").arg(home.data_dir()).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(error.starts_with("podium: podium is not running on "), "{arguments:?}: {error}");
+    }
+}
