@@ -28,10 +28,15 @@ pub struct PointInTime {
 pub enum TimeSelector {
     /// A time.
     Time(Timestamp),
-    /// A revision.
-    Revision(u64),
-    /// The state that another view shows.
+    /// A revision, with its time if that is known.
     Point(PointInTime),
+}
+
+impl TimeSelector {
+    /// Selects a revision whose time is unknown.
+    pub fn revision(revision: u64) -> Self {
+        Self::Point(PointInTime { revision, time: None })
+    }
 }
 
 /// The view to which Esc leads from a view of the past.
@@ -94,7 +99,7 @@ impl TimeTravel {
         }
         if let Some(revision) = text.strip_prefix('@') {
             let revision = revision.parse().ok().filter(|revision| *revision > 0).ok_or_else(wrong)?;
-            return Ok(Self::To(TimeSelector::Revision(revision)));
+            return Ok(Self::To(TimeSelector::revision(revision)));
         }
         let time = if let Some(ago) = text.strip_prefix('-') {
             let ago: SignedDuration = ago.parse().map_err(|_| wrong())?;
@@ -221,7 +226,7 @@ mod tests {
             ("11:59:58", time("2026-05-01T11:59:58Z")),
             ("11:59", time("2026-05-01T11:59:00Z")),
             ("23:00", time("2026-04-30T23:00:00Z")),
-            ("@1204", Ok(TimeTravel::To(TimeSelector::Revision(1204)))),
+            ("@1204", Ok(TimeTravel::To(TimeSelector::revision(1204)))),
             ("now", Ok(TimeTravel::Live)),
         ] {
             assert_eq!(TimeTravel::parse(text, now), expected, "{text}");

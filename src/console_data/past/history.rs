@@ -177,7 +177,6 @@ async fn request(
 ) -> Result<ChangeHistory, HistoryError> {
     let seek = match seek {
         HistoryRange::All => String::new(),
-        HistoryRange::Until(TimeSelector::Revision(revision)) => format!("&until={revision}"),
         HistoryRange::Until(TimeSelector::Point(point)) => format!("&until={}", point.revision),
         HistoryRange::Until(TimeSelector::Time(time)) => format!("&until={time}"),
         HistoryRange::After(revision) => format!("&after={revision}"),
@@ -254,7 +253,7 @@ mod tests {
         // The result covers only the range that both responses cover.
         assert_eq!(all.beginning(), PointInTime { revision: 8, time: Timestamp::from_second(8).ok() });
         assert_eq!((all.revision, all.until), (30, 30));
-        let until = HistoryRange::Until(TimeSelector::Revision(40));
+        let until = HistoryRange::Until(TimeSelector::revision(40));
         let all = merged(vec![pods(), nodes()], until, 1).unwrap();
         assert_eq!(revisions(&all), [30], "31 is a change that the pods' answer may be older than");
         // The oldest after a revision; the ones that do not fit count as newer.

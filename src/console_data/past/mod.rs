@@ -111,7 +111,6 @@ pub async fn step(
     go: TimeTravel,
     now: Timestamp,
 ) -> Result<TimePosition, String> {
-    let mut known_time = None;
     let seek = match (go, from) {
         // The present is the end of the history.
         (TimeTravel::Live, _) | (TimeTravel::Forward, None) => return Ok(TimePosition::Live),
@@ -131,7 +130,7 @@ pub async fn step(
             });
         }
         (TimeTravel::Back, Some(from)) => {
-            HistoryRange::Until(TimeSelector::Revision(from.revision.saturating_sub(1)))
+            HistoryRange::Until(TimeSelector::revision(from.revision.saturating_sub(1)))
         }
         (TimeTravel::By(by), from) => {
             let Some(time) = from.map_or(Some(now), |from| from.time) else {
@@ -142,21 +141,17 @@ pub async fn step(
                 _ => return Ok(TimePosition::Live),
             }
         }
-        (TimeTravel::To(TimeSelector::Point(point)), _) => {
-            known_time = point.time;
-            HistoryRange::Until(TimeSelector::Revision(point.revision))
-        }
         (TimeTravel::To(when), _) => HistoryRange::Until(when),
     };
     let history = changes_of_all(client, scopes, seek, 1).await?;
     let beginning = history.beginning();
     let up_to = history.until.max(beginning.revision);
-    if let (TimeTravel::To(TimeSelector::Revision(requested)), true) = (go, history.until > history.revision)
-    {
+    if let (TimeTravel::To(TimeSelector::Point(requested)), true) = (go, history.until > history.revision) {
+        let requested = requested.revision;
         return Err(format!("revision {requested} does not exist yet; the last is {}", history.revision));
     }
     Ok(match (history.items.last(), seek) {
-        (Some(last), HistoryRange::Until(TimeSelector::Revision(_))) => TimePosition::At(last.moment),
+        (Some(last), HistoryRange::Until(TimeSelector::Point(_))) => TimePosition::At(last.moment),
         // For a requested time, the result has that time and the state that was in force.
         (Some(_), HistoryRange::Until(TimeSelector::Time(time))) => {
             TimePosition::At(PointInTime { revision: up_to, time: Some(time) })
@@ -165,10 +160,10 @@ pub async fn step(
         (None, HistoryRange::Until(TimeSelector::Time(time))) if history.until > beginning.revision => {
             TimePosition::At(PointInTime { revision: up_to, time: Some(time) })
         }
-        (None, HistoryRange::Until(TimeSelector::Revision(revision)))
-            if matches!(go, TimeTravel::To(_)) && revision > beginning.revision =>
+        (None, HistoryRange::Until(TimeSelector::Point(point)))
+            if matches!(go, TimeTravel::To(_)) && point.revision > beginning.revision =>
         {
-            TimePosition::At(PointInTime { revision, time: known_time })
+            TimePosition::At(point)
         }
         _ => TimePosition::Beginning(beginning),
     })
@@ -357,10 +352,10 @@ mod tests {
             (Some(timed(35, 35)), TimeTravel::By(seconds(10)), TimePosition::Live),
             (None, TimeTravel::To(TimeSelector::Time(at(7))), TimePosition::At(timed(7, 7))),
             (None, TimeTravel::To(TimeSelector::Time(at(1))), beginning),
-            (None, TimeTravel::To(TimeSelector::Revision(22)), TimePosition::At(moment(20))),
+            (None, TimeTravel::To(TimeSelector::revision(22)), TimePosition::At(moment(20))),
             (
                 None,
-                TimeTravel::To(TimeSelector::Revision(7)),
+                TimeTravel::To(TimeSelector::revision(7)),
                 TimePosition::At(PointInTime { revision: 7, time: None }),
             ),
             (
@@ -368,13 +363,13 @@ mod tests {
                 TimeTravel::To(TimeSelector::Point(timed(7, 7))),
                 TimePosition::At(PointInTime { revision: 7, time: Some(at(7)) }),
             ),
-            (None, TimeTravel::To(TimeSelector::Revision(2)), beginning),
+            (None, TimeTravel::To(TimeSelector::revision(2)), beginning),
             (Some(moment(10)), TimeTravel::Live, TimePosition::Live),
         ] {
             let led = step(&client, &[scope()], from, go, at(40)).await;
             assert_eq!(led, Ok(expected), "{from:?} {go:?}");
         }
-        let yet = step(&client, &[scope()], None, TimeTravel::To(TimeSelector::Revision(31)), at(40)).await;
+        let yet = step(&client, &[scope()], None, TimeTravel::To(TimeSelector::revision(31)), at(40)).await;
         assert_eq!(yet, Err("revision 31 does not exist yet; the last is 30".to_owned()));
     }
 

@@ -150,7 +150,7 @@ mod tests {
         let scope = |one: Workload| HistoryScope { kind: one.kind(), namespace: None, name: None };
         let all = Workload::ALL.map(scope).to_vec();
         let now = Timestamp::from_second(1_000_000).unwrap();
-        let go = TimeTravel::To(crate::point_in_time::TimeSelector::Revision(20));
+        let go = TimeTravel::To(crate::point_in_time::TimeSelector::revision(20));
         let (place, was) = travel_in_time(&server(no), all, None, go, now).await?;
         assert_eq!(place, TimePosition::At(PointInTime { revision: 20, time: None }));
         Ok(was.expect("it is not now"))

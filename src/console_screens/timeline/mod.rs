@@ -424,7 +424,7 @@ impl Timeline {
                 }
                 let when = match entry.revision {
                     0 => TimeSelector::Time(entry.time),
-                    revision => TimeSelector::Revision(revision),
+                    revision => TimeSelector::revision(revision),
                 };
                 object_commands::at(cx, command, entry.object, when)
             }
