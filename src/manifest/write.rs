@@ -1,7 +1,7 @@
 //! Writes values as YAML, formatted as kubectl does: keys in alphabetical order, lists not indented.
 //!
-//! Strings that some YAML parser would read as another type (`yes`, `0755`, `12:30`, `2020-01-01`) are quoted, and characters that
-//! control terminals are escaped.
+//! Strings that some YAML parser would read as another type (`yes`, `0755`, `12:30`, `2020-01-01`) are quoted, and
+//! characters that control terminals are escaped.
 
 use std::fmt::Write as _;
 

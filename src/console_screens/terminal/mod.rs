@@ -421,8 +421,8 @@ impl View for Terminal {
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
         vec![match self.stage {
             TerminalStage::Starting(_) => KeyContext::TerminalStarting,
-            _ if self.is_over() => KeyContext::TerminalEnded,
-            _ => KeyContext::Terminal,
+            TerminalStage::Over(_) => KeyContext::TerminalEnded,
+            TerminalStage::Asking | TerminalStage::Open { .. } => KeyContext::Terminal,
         }]
     }
 

@@ -164,8 +164,8 @@ impl TrialRun<'_> {
     }
 
     /// Waits until the state has not changed for the quiet period since the controller began to read, all disturbances
-    /// are over and the expected state is reached. Returns false if that takes too long. Without an expected state it waits for twice the quiet period,
-    /// because later runs are compared with this one.
+    /// are over and the expected state is reached. Returns false if that takes too long. Without an expected state it
+    /// waits for twice the quiet period, because later runs are compared with this one.
     async fn wait_at_rest(
         &mut self,
         mut is_over: impl FnMut(&mut Self) -> Result<bool>,

@@ -10,7 +10,7 @@ use crate::instance::{DataDir, Instance, WAIT_TIMEOUT, pause};
 use podium::base::optional_file::read_optional_bytes;
 
 /// Maximum peak memory of `podium serve`. The watch history may take 96 MiB of it, and copies of templates have 36 MiB as
-/// JSON; in 18 runs on two cores the peaks were 275 to 334 MiB.
+/// JSON; in 13 runs on two cores the peaks were 292 to 334 MiB.
 const SERVE: u64 = 400 << 20;
 /// Maximum peak memory of a node's host.
 const HOST: u64 = 64 << 20;
