@@ -37,8 +37,9 @@ pub(super) fn resolve(text: &str) -> Result<Value, NotJsonError> {
 }
 
 /// Returns true for times, and for numbers to base 60 (`12:30:00`), which some parsers read as other types than strings.
-pub(super) fn is_of_yaml_1_1(text: &str) -> bool {
-    is_time(text) || is_sexagesimal(text)
+pub(super) fn is_time_or_sexagesimal(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    digits.starts_with(|c: char| c.is_ascii_digit()) && (is_time(text) || is_sexagesimal(digits))
 }
 
 /// Returns true for `2020-01-01`, alone or with a time after it.
@@ -54,10 +55,8 @@ fn is_time(text: &str) -> bool {
             || rest.trim_start_matches(['T', 't', ' ', '\t']).starts_with(|c: char| c.is_ascii_digit()))
 }
 
-fn is_sexagesimal(text: &str) -> bool {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+fn is_sexagesimal(digits: &str) -> bool {
     digits.contains(':')
-        && digits.starts_with(|c: char| c.is_ascii_digit())
         && digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'_' | b'.'))
 }
 

@@ -109,7 +109,7 @@ fn plain_or_quoted(content: &str) -> String {
         return escaped(content);
     }
     let is_ambiguous = !matches!(scalar::resolve(content), Ok(Value::String(_)))
-        || scalar::is_of_yaml_1_1(content)
+        || scalar::is_time_or_sexagesimal(content)
         || matches!(content, "<<" | "=")
         || content.starts_with("---")
         || content.starts_with("...");
