@@ -76,14 +76,16 @@ pub(crate) fn pause() {
     std::thread::park_timeout(Duration::from_millis(20));
 }
 
-/// Waits until `look` returns a value; fails with `what` after the timeout.
+/// Waits until `look` returns a value; fails with `what` after the timeout. The polls become rarer, because each may
+/// start a process, and tests wait side by side.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(start.elapsed() < WAIT_TIMEOUT, "waited in vain: {what}");
-        pause();
+        let waited = start.elapsed();
+        assert!(waited < WAIT_TIMEOUT, "waited in vain: {what}");
+        std::thread::park_timeout((waited / 10).clamp(Duration::from_millis(20), Duration::from_millis(250)));
     }
 }

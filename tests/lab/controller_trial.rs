@@ -8,14 +8,15 @@ use super::processes::HostDirectory;
 /// Copies each config map with the label, and deletes copies of deleted originals; works from any state.
 const RIGHT: &str = r#"
 while true; do
-  for name in $(kubectl get cm -l copy=me -o name); do
-    name=${name#configmap/}
-    kubectl get cm "$name-copy" >/dev/null 2>&1 || kubectl create cm "$name-copy" --from-literal=of=$name
+  all=" $(kubectl get cm -o 'jsonpath={.items[*].metadata.name}') "
+  for name in $(kubectl get cm -l copy=me -o 'jsonpath={.items[*].metadata.name}'); do
+    case "$all" in *" $name-copy "*) continue ;; esac
+    kubectl create cm "$name-copy" --from-literal=of=$name
   done
-  for name in $(kubectl get cm -o name | grep -e '-copy$'); do
-    name=${name#configmap/}
-    name=${name%-copy}
-    kubectl get cm "$name" >/dev/null 2>&1 || kubectl delete cm "$name-copy" --wait=false
+  for name in $all; do
+    original=${name%-copy}
+    case "$all" in *" $original "*) continue ;; esac
+    kubectl delete cm "$name" --wait=false
   done
   sleep 0.1
 done
@@ -30,8 +31,9 @@ while true; do
     printf '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"copy-","labels":{"copy-of":"%s"}}}' "${name#configmap/}" |
       kubectl create -f - && made="$made$name "
   done
+  all=$(kubectl get cm -o 'jsonpath= {.items[*].metadata.name} ')
   for name in $(kubectl get cm -l copy-of -o 'jsonpath={.items[*].metadata.labels.copy-of}'); do
-    kubectl get cm "$name" >/dev/null 2>&1 || kubectl delete cm -l "copy-of=$name" --wait=false
+    case "$all" in *" $name "*) ;; *) kubectl delete cm -l "copy-of=$name" --wait=false ;; esac
   done
   sleep 0.1
 done
