@@ -15,7 +15,7 @@ use super::user_ids;
 use base::count::counted;
 use cluster::{
     Cluster, ClusterConfig, ConfigFile, DataDir, StopProgress, UnknownComponent, default_data_dir,
-    parse_config,
+    parse_config, remove_abandoned_data_dirs,
 };
 use controllers::Controllers;
 
@@ -96,6 +96,9 @@ pub(super) fn prepare(
         (None, false) => DataDir::open(&default_data_dir()?, false)?,
     };
     let logging = logging::start(data_dir.path(), args.log_level, stderr);
+    if args.ephemeral {
+        remove_abandoned_data_dirs();
+    }
     if let Some(why) = &config.single_id {
         tracing::info!("containers have a single user id: {why}");
     }

@@ -41,7 +41,7 @@ pub use audit::AuditConfig;
 pub use bootstrap::bootstrap;
 pub use client::in_process;
 pub use config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES, NetworkMode, UnknownComponent};
-pub use data_dir::{DataDir, default_data_dir, running_instance};
+pub use data_dir::{DataDir, default_data_dir, remove_abandoned_data_dirs, running_instance};
 pub use embedding::{ApiTransport, EmbedOptions, HostProgram, PodBehaviorFn};
 pub use fabric::remove_leftover_network;
 pub use housekeeping::start as start_housekeeping;
