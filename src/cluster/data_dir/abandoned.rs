@@ -109,8 +109,8 @@ mod tests {
 
     use rustix::fs::{FlockOperation, flock};
 
-    use super::super::DataDir;
     use super::*;
+    use crate::data_dir::DataDir;
 
     /// Creates the directory of an instance that was killed: nothing is removed, and the lock is free.
     fn killed(parent: &Path) -> PathBuf {
