@@ -51,5 +51,5 @@ pub use network_placement::network_preflight_main;
 pub use node_settings::NodeSettings;
 pub use nodes::{hollow_capacity, parse_config};
 pub use self_check::differences;
-pub use start::{Cluster, StopProgress};
+pub use start::{Cluster, STOP_PROGRESS_INTERVAL, StopProgress};
 pub use user_ids::running_processes;
