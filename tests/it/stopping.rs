@@ -411,9 +411,12 @@ fn commands_for_a_stopped_instance_say_that_it_does_not_run_cli_4() {
     home.start(&["--nodes", "0"]).stop();
     let manifest = home.path("a.yaml");
     std::fs::write(&manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").unwrap();
-    for arguments in
-        [&["apply", "-f", manifest.to_str().unwrap()][..], &["fault", "list"], &["drill", "list"]]
-    {
+    for arguments in [
+        &["apply", "-f", manifest.to_str().unwrap()][..],
+        &["fault", "list"],
+        &["drill", "list"],
+        &["kubeconfig"],
+    ] {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_podium"));
         let output = command.args(arguments).arg("--data-dir").arg(home.data_dir()).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
