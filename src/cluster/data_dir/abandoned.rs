@@ -125,17 +125,17 @@ mod tests {
     #[test]
     fn the_directory_of_a_killed_ephemeral_run_is_removed_cli_2() {
         let parent = tempfile::tempdir().unwrap();
-        let elsewhere = tempfile::tempdir().unwrap();
-        fs::write(elsewhere.path().join("mine.txt"), "keep").unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("mine.txt"), "keep").unwrap();
         let abandoned = killed(parent.path());
-        symlink(elsewhere.path(), abandoned.join("nodes")).unwrap();
+        symlink(outside.path(), abandoned.join("nodes")).unwrap();
         let running = DataDir::temporary_in(parent.path()).unwrap();
         running.token(|| "r".repeat(43)).unwrap();
         remove_abandoned_in(parent.path());
         let left: Vec<PathBuf> = fs::read_dir(parent.path()).unwrap().map(|e| e.unwrap().path()).collect();
         assert_eq!(left, [running.path()]);
         assert!(running.path().join("token").exists(), "a running instance keeps its files");
-        assert!(elsewhere.path().join("mine.txt").exists(), "a link is removed, not followed");
+        assert!(outside.path().join("mine.txt").exists(), "a link is removed, not followed");
         let path = running.path().to_path_buf();
         drop(running);
         assert!(!path.exists(), "the instance removes its directory at its end");
