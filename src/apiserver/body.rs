@@ -12,13 +12,18 @@ use super::protobuf;
 use crate::audit::AuditContext;
 use api::ApiError;
 use api::object_checks::{self, MAX_OBJECT_BYTES, MAX_PARTS};
-use apimachinery::schema::duplicate_fields;
+use apimachinery::schema::{DuplicateFields, duplicate_fields};
 
 /// A body parsed as a value.
 pub(super) struct ReadValue {
     pub(super) value: Value,
-    /// Duplicate fields; the last one wins.
-    pub(super) duplicates: Vec<String>,
+    pub(super) duplicates: DuplicateFields,
+}
+
+impl From<Value> for ReadValue {
+    fn from(value: Value) -> Self {
+        Self { value, duplicates: DuplicateFields::default() }
+    }
 }
 
 /// Returns the request's media type without parameters.
@@ -170,7 +175,7 @@ fn decode(media_type: &str, bytes: &[u8]) -> Result<ReadValue, ApiError> {
         "" | "application/json" => json(bytes),
         "application/yaml" => yaml(bytes),
         protobuf::MEDIA_TYPE => match protobuf::decode(bytes) {
-            Ok(value) => Ok(ReadValue { value, duplicates: Vec::new() }),
+            Ok(value) => Ok(value.into()),
             Err(error) => Err(ApiError::BadRequest(format!("the object provided is unrecognized: {error}"))),
         },
         other => Err(ApiError::UnsupportedMediaType(format!(
@@ -182,7 +187,7 @@ fn decode(media_type: &str, bytes: &[u8]) -> Result<ReadValue, ApiError> {
 
 fn json(bytes: &[u8]) -> Result<ReadValue, ApiError> {
     match serde_json::from_slice(bytes) {
-        Ok(value) => Ok(ReadValue { value, duplicates: duplicate_fields(bytes) }),
+        Ok(value) => Ok(ReadValue { value, duplicates: DuplicateFields::Json(duplicate_fields(bytes)) }),
         Err(error) => Err(ApiError::BadRequest(format!(
             "the object provided is unrecognized: couldn't get version/kind; json parse error: {error}"
         ))),
@@ -196,9 +201,14 @@ fn yaml(bytes: &[u8]) -> Result<ReadValue, ApiError> {
         ))
     };
     let text = std::str::from_utf8(bytes).map_err(|e| unreadable(e.to_string()))?;
-    // The parser refuses duplicate fields.
-    let value = manifest::from_yaml(text).map_err(|e| unreadable(e.to_string()))?;
-    Ok(ReadValue { value, duplicates: Vec::new() })
+    parse_yaml(text).map_err(|e| unreadable(e.to_string()))
+}
+
+/// Reads a YAML text; the last value of a key that is set again counts.
+pub(super) fn parse_yaml(text: &str) -> Result<ReadValue, manifest::ManifestError> {
+    let (value, duplicates) = manifest::from_yaml_with_duplicates(text)?;
+    let texts = duplicates.iter().map(ToString::to_string).collect();
+    Ok(ReadValue { value, duplicates: DuplicateFields::Yaml(texts) })
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::Server;
-use super::body::ReadValue;
 use super::request::ResourceTarget;
 use super::request_object::read_object;
 use super::respond::Responder;
@@ -45,8 +44,7 @@ pub(super) async fn replace(
                 }
             }
             value["spec"]["ephemeralContainers"] = containers.clone();
-            let read = ReadValue { value, duplicates: Vec::new() };
-            read_object(&server.api().kinds(), target, read, format)
+            read_object(&server.api().kinds(), target, value.into(), format)
         })
     };
     let stored = server.run_queued(target, &[Operation::Update], change).await?;

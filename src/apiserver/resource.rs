@@ -201,8 +201,7 @@ async fn patch(
     let change = || {
         server.api().change(target.kind(), key, part, &options, |current| {
             let value = patch.apply(target.served, &target.served.value(current))?;
-            let read = body::ReadValue { value, duplicates: Vec::new() };
-            read_object(&server.api().kinds(), target, read, format)
+            read_object(&server.api().kinds(), target, value.into(), format)
         })
     };
     let stored = server.run_queued(target, &[Operation::Update], change).await?;

@@ -5,6 +5,7 @@ use axum::response::Response;
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::body::ReadValue;
 use super::object_response::{respond_with_scale, respond_with_stored, scale_in};
 use super::request::ResourceTarget;
 use super::request_object::read_object;
@@ -30,17 +31,15 @@ pub(super) async fn handle(
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let options = write_options::of_apply(format)?;
-    let config = read(request).await?;
+    let config = read(request, format).await?;
     let served = target.served;
     check_kind(&config, &served.api_version(), served.kind().info().name)?;
     let force = format.query.flag("force");
     let apply = Apply { served, key: key.clone(), part, subresource: None, config, force };
     let place = in_stored_version(target);
     let apply = || {
-        server.api().apply(&apply, &options, |value| {
-            let read = body::ReadValue { value, duplicates: Vec::new() };
-            read_object(&server.api().kinds(), &place, read, format)
-        })
+        let read = |value: Value| read_object(&server.api().kinds(), &place, value.into(), format);
+        server.api().apply(&apply, &options, read)
     };
     let applied = server.run_queued(target, &[Operation::Create, Operation::Update], apply).await?;
     let status = if applied.before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
@@ -56,7 +55,7 @@ pub(super) async fn handle_scale(
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let options = write_options::of_apply(format)?;
-    let scale = read(request).await?;
+    let scale = read(request, format).await?;
     check_kind(&scale, "autoscaling/v1", "Scale")?;
     let place = in_stored_version(target);
     let served = place.served;
@@ -76,10 +75,8 @@ pub(super) async fn handle_scale(
     let apply =
         Apply { served, key: key.clone(), part: Part::Main, subresource: Some("scale"), config, force };
     let apply = || {
-        server.api().apply(&apply, &options, |value| {
-            let read = body::ReadValue { value, duplicates: Vec::new() };
-            read_object(&server.api().kinds(), &place, read, format)
-        })
+        let read = |value: Value| read_object(&server.api().kinds(), &place, value.into(), format);
+        server.api().apply(&apply, &options, read)
     };
     server.run_queued(target, &[Operation::Update], apply).await?;
     server.durable(server.api().revision()).await?;
@@ -100,16 +97,29 @@ fn set_replicas(server: &Server, served: ServedKind, config: &mut Value, count: 
 }
 
 /// Reads the body as a configuration.
-async fn read(request: Request) -> Result<Value, ApiError> {
+async fn read(request: Request, format: &ResponseFormat) -> Result<Value, ApiError> {
     let bytes = body::read_bytes(request).await?;
     body::refuse_oversized_patch(&bytes)?;
     let unreadable = |reason: String| ApiError::BadRequest(format!("error decoding YAML: {reason}"));
     let text = std::str::from_utf8(&bytes).map_err(|error| unreadable(error.to_string()))?;
-    let config = manifest::from_yaml(text).map_err(|error| unreadable(error.to_string()))?;
+    let ReadValue { value: config, duplicates } =
+        body::parse_yaml(text).map_err(|error| unreadable(error.to_string()))?;
     if !config.is_object() {
         return Err(unreadable("the configuration is not an object".into()));
     }
     object_checks::check_parts(&config)?;
+    match format.query.get("fieldValidation") {
+        Some("Strict") => {
+            if let [errors, ..] = duplicates.strict_errors().as_slice() {
+                return Err(ApiError::BadRequest(format!(
+                    "error strict decoding YAML: error converting YAML to JSON: {errors}"
+                )));
+            }
+        }
+        Some("Ignore") => {}
+        // `read_object` refuses other values than Warn, the default.
+        _ => format.warnings.warn(duplicates.findings()),
+    }
     Ok(config)
 }
 

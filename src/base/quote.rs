@@ -22,6 +22,15 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
+/// Returns a text as one word of a shell command, in single quotes if it needs them.
+pub fn shell_word(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@+,%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("'{}'", text.replace('\'', "'\\''")))
+}
+
 /// Returns a message without non-printing characters: control characters (C1 as well), direction marks, invisible
 /// characters. Line ends and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
@@ -86,6 +95,22 @@ mod tests {
         ] {
             assert_eq!(quote(text), quoted, "{text:?}");
             assert_eq!(printable(text), shown, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_shell_reads_back_the_word_cli_6() {
+        for (text, word) in [
+            ("/srv/podium-1", "/srv/podium-1"),
+            ("/srv/my data", "'/srv/my data'"),
+            ("~/x", "'~/x'"),
+            ("it's $HOME", r"'it'\''s $HOME'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(text), word);
+            let script = format!("printf %s {word}");
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), text);
         }
     }
 }

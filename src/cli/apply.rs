@@ -1,18 +1,17 @@
 //! `podium apply`, `podium delete` and `podium kubeconfig`, and clients of the instance of a data directory (CLI-4).
 
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
 
 use anyhow::{Context, Result, bail};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use tokio::net::TcpStream;
 
 use super::flags::{InstanceArgs, ManifestRequest};
 use super::output::{eprint_line, print_line};
 use super::runtime::runtime;
 pub(super) use cluster::apply::{ApplySummary, DEFAULT_NAMESPACE, Depth, Mode, apply_documents, read_files};
 use cluster::apply::{Warnings, apply_all, delete_all, read};
-use cluster::default_data_dir;
+use cluster::{default_data_dir, running_instance};
 
 pub(super) fn apply(request: &ManifestRequest) -> Result<()> {
     let (documents, mut errors) = read(&request.filename, depth(request));
@@ -80,33 +79,30 @@ fn depth(request: &ManifestRequest) -> Depth {
 
 /// Prints the kubeconfig of the instance that runs on a data directory.
 pub(super) fn print_kubeconfig(instance: &InstanceArgs) -> Result<()> {
-    let path = kubeconfig_of(instance)?;
-    let text = std::fs::read_to_string(&path).with_context(|| {
-        format!("cannot read {} (is podium running on this data directory?)", path.display())
-    })?;
-    print_line(text.trim_end());
+    print_line(kubeconfig_of(instance)?.trim_end());
     Ok(())
-}
-
-fn kubeconfig_of(instance: &InstanceArgs) -> Result<PathBuf> {
-    let directory = match &instance.data_dir {
-        Some(directory) => directory.clone(),
-        None => default_data_dir()?,
-    };
-    Ok(Path::new(&directory).join("kubeconfig"))
 }
 
 /// Returns a client of the instance that runs on a data directory.
 pub(super) async fn client_of(instance: &InstanceArgs) -> Result<Client> {
-    let path = kubeconfig_of(instance)?;
-    let kubeconfig = Kubeconfig::read_from(&path).with_context(|| {
-        format!("cannot read {} (is podium running on this data directory?)", path.display())
-    })?;
+    let kubeconfig = Kubeconfig::from_yaml(&kubeconfig_of(instance)?)?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let server = config.cluster_url.authority().map(http::uri::Authority::as_str).unwrap_or_default();
-    if let Err(error) = TcpStream::connect(server).await {
-        let directory = path.parent().unwrap_or(&path).display();
-        bail!("podium is not running on {directory}: nothing answers at {server} ({error})");
-    }
     Ok(Client::try_from(config)?)
+}
+
+/// Returns the text of the kubeconfig of the instance that runs on a data directory. A stopped instance leaves its
+/// kubeconfig there.
+fn kubeconfig_of(instance: &InstanceArgs) -> Result<String> {
+    let directory = match &instance.data_dir {
+        Some(directory) => directory.clone(),
+        None => default_data_dir()?,
+    };
+    let path = directory.join("kubeconfig");
+    match std::fs::read_to_string(&path) {
+        Ok(text) if running_instance(&directory).is_some() => Ok(text),
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot read {}", path.display()))
+        }
+        _ => bail!("podium is not running on {}", directory.display()),
+    }
 }

@@ -140,6 +140,24 @@ mod tests {
         assert!(Args::try_parse_from(["podium", "--nodes", "-1"]).is_err());
     }
 
+    /// A command for pasting reaches the instance that printed it (CLI-6).
+    #[test]
+    fn a_printed_command_names_its_data_directory() {
+        let printed = |directory: Option<&str>| {
+            InstanceArgs { data_dir: directory.map(Into::into) }.podium("fence --release node-1")
+        };
+        assert_eq!(printed(None), "podium fence --release node-1");
+        for directory in ["/srv/d", "my data/it's"] {
+            let script = format!("printf '%s\\n' {}", printed(Some(directory)));
+            let words = std::process::Command::new("sh").args(["-c", &script]).output().unwrap().stdout;
+            let words = String::from_utf8(words).unwrap();
+            let Some(Command::Fence(request)) = Args::try_parse_from(words.lines()).unwrap().command else {
+                panic!("{script}")
+            };
+            assert_eq!(request.instance.data_dir.as_deref(), Some(directory.as_ref()));
+        }
+    }
+
     #[test]
     fn the_spellings_of_earlier_versions_are_still_read_cli_1() {
         let read = |line: &str| Args::try_parse_from(format!("podium {line}").split(' ')).expect("valid");

@@ -34,7 +34,7 @@ const NAMED: usize = 10;
 #[derive(Debug, Args)]
 pub(super) struct FenceRequest {
     #[command(flatten)]
-    instance: InstanceArgs,
+    pub(super) instance: InstanceArgs,
     /// Name of the node
     node: String,
     /// Do not ask for confirmation
@@ -119,6 +119,7 @@ async fn fence(fences: &TypedApi<NodeFence>, request: &FenceRequest) -> Result<(
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
         Err(error) => return Err(api_error(error)),
     }
+    let release = request.instance.podium(&format!("fence --release {name}"));
     let mut reported = String::new();
     let mut done = async || {
         loop {
@@ -132,9 +133,7 @@ async fn fence(fences: &TypedApi<NodeFence>, request: &FenceRequest) -> Result<(
                 match condition.reason.as_str() {
                     _ if fence.phase() == FencePhase::Fenced => return anyhow::Ok(()),
                     "NotRunHere" | "NoSuchNode" => {
-                        bail!(
-                            "node {name} was not fenced; delete the fence with podium fence --release {name}"
-                        )
+                        bail!("node {name} was not fenced; delete the fence with {release}")
                     }
                     _ => {}
                 }
@@ -147,8 +146,7 @@ async fn fence(fences: &TypedApi<NodeFence>, request: &FenceRequest) -> Result<(
         format!("node {name} is not fenced after {} s; Podium keeps trying", TO_DIE.as_secs())
     })??;
     print_line(&format!(
-        "node/{name} is fenced: its pods and volumes can move to other nodes; release it with podium fence --release \
-         {name}"
+        "node/{name} is fenced: its pods and volumes can move to other nodes; release it with {release}"
     ));
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use base::quote::shell_word;
 use cluster::{AuditConfig, MOST_HOLLOW_NODES, MOST_NODES, NetworkMode};
 
 #[derive(Debug, clap::Args)]
@@ -162,6 +163,15 @@ pub(super) struct InstanceArgs {
     /// Data directory of the running instance
     #[arg(long, value_name = "DIR", env = "PODIUM_DATA_DIR")]
     pub(super) data_dir: Option<PathBuf>,
+}
+
+impl InstanceArgs {
+    /// Returns a command for the same instance, which a user may paste into a shell.
+    pub(super) fn podium(&self, command: &str) -> String {
+        let directory = self.data_dir.as_ref().map(|directory| directory.display().to_string());
+        let option = directory.map(|directory| format!(" --data-dir {}", shell_word(&directory)));
+        format!("podium {command}{}", option.unwrap_or_default())
+    }
 }
 
 #[derive(Debug, clap::Args)]

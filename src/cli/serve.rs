@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio_util::sync::CancellationToken;
@@ -14,13 +15,15 @@ use super::signals::StopSignals;
 use super::user_ids;
 use base::count::counted;
 use cluster::{
-    Cluster, ClusterConfig, ConfigFile, DataDir, StopProgress, UnknownComponent, default_data_dir,
-    parse_config,
+    Cluster, ClusterConfig, ConfigFile, DataDir, STOP_PROGRESS_INTERVAL, StopProgress, UnknownComponent,
+    default_data_dir, parse_config, remove_abandoned_data_dirs,
 };
 use controllers::Controllers;
 
-/// While a stop waits for pods, it logs every this-many-th progress callback.
-const LOG_EVERY: u32 = 150;
+/// The time after which a stop that is still waiting says so.
+const FIRST_STOP_LINE: Duration = Duration::from_secs(1);
+/// The interval between its further lines.
+const STOP_LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 pub(super) fn run(args: ClusterArgs, start: StartManifests) -> Result<()> {
     let config = cluster_config(&args)?;
@@ -66,12 +69,8 @@ pub(super) async fn stop(cluster: Cluster, signals: &mut StopSignals) {
     let force = CancellationToken::new();
     let (calls, limit) = (AtomicU32::new(0), cluster.api().timings().shutdown_grace_period.0);
     let log_progress = move |progress: StopProgress| {
-        if calls.fetch_add(1, Ordering::Relaxed) % LOG_EVERY == LOG_EVERY - 1 {
-            let left = counted(progress.remaining_pods, "pod");
-            let them = if progress.remaining_pods == 1 { "it" } else { "them" };
-            tracing::info!(
-                "waiting at most {limit:?} for {left} to stop gracefully; a second signal kills {them}"
-            );
+        if is_stop_line_due(calls.fetch_add(1, Ordering::Relaxed)) {
+            tracing::info!("{}", stop_line(progress, limit));
         }
     };
     let stopping = cluster.stop(log_progress, force.clone());
@@ -82,6 +81,25 @@ pub(super) async fn stop(cluster: Cluster, signals: &mut StopSignals) {
     }
     force.cancel();
     stopping.await;
+}
+
+/// Returns true for the reports of a stop's progress that are logged; `report` is the number of earlier ones.
+fn is_stop_line_due(report: u32) -> bool {
+    let passed = STOP_PROGRESS_INTERVAL.saturating_mul(report);
+    passed.checked_sub(FIRST_STOP_LINE).is_some_and(|since| {
+        since.as_millis() % STOP_LINE_INTERVAL.as_millis() < STOP_PROGRESS_INTERVAL.as_millis()
+    })
+}
+
+/// Describes what a stop waits for; `limit` is the limit of all grace periods.
+fn stop_line(progress: StopProgress, limit: Duration) -> String {
+    match progress.remaining_pods {
+        0 => "all pods have stopped; waiting for the nodes".to_owned(),
+        pods => {
+            let (left, them) = (counted(pods, "pod"), if pods == 1 { "it" } else { "them" });
+            format!("waiting at most {limit:?} for {left} to stop gracefully; a second signal kills {them}")
+        }
+    }
 }
 
 /// Opens the data directory and starts logging.
@@ -96,6 +114,9 @@ pub(super) fn prepare(
         (None, false) => DataDir::open(&default_data_dir()?, false)?,
     };
     let logging = logging::start(data_dir.path(), args.log_level, stderr);
+    if args.ephemeral {
+        remove_abandoned_data_dirs();
+    }
     if let Some(why) = &config.single_id {
         tracing::info!("containers have a single user id: {why}");
     }
@@ -163,5 +184,20 @@ fn check_components(names: &[String]) -> Result<(), UnknownComponent> {
             components: known().map(ToString::to_string).collect(),
         }),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_says_what_it_waits_for_cli_5() {
+        let due: Vec<u32> = (0..120).filter(|report| is_stop_line_due(*report)).collect();
+        assert_eq!(due, [5, 55, 105]);
+        let line = |remaining_pods| stop_line(StopProgress { remaining_pods }, Duration::from_secs(30));
+        assert_eq!(line(0), "all pods have stopped; waiting for the nodes");
+        assert_eq!(line(1), "waiting at most 30s for 1 pod to stop gracefully; a second signal kills it");
+        assert_eq!(line(2), "waiting at most 30s for 2 pods to stop gracefully; a second signal kills them");
     }
 }

@@ -21,6 +21,7 @@ use super::flags::InstanceArgs;
 use super::output::{api_error, print_line, print_table};
 use super::runtime::runtime;
 use base::count::counted;
+use base::quote::shell_word;
 use cluster::snapshots::{Files, restore_at_start};
 use cluster::{DataDir, default_data_dir, running_instance};
 use extension::cluster_snapshot::{
@@ -220,8 +221,8 @@ async fn restore_now(named: &SnapshotTarget, spec: ClusterRestoreSpec) -> Result
 
 fn fork(named: &SnapshotTarget, to: &Path) -> Result<()> {
     let objects = counted(fork_from(&data_dir(&named.instance)?, &named.name, to)?, "object");
-    let to = to.display();
-    print_line(&format!("created {to} with {objects}; start it with: podium --data-dir {to}"));
+    let to = to.display().to_string();
+    print_line(&format!("created {to} with {objects}; start it with: podium --data-dir {}", shell_word(&to)));
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +36,6 @@ use base::clock::Clock;
 use base::dial::{Dialer, LocalDialer};
 use base::task::Tasks;
 use object::node::is_ready;
-use object::pod::{Phase, phase};
 use object::{Kind, SharedObject};
 use operators::faults::{NodeFaults, active_faults_at_start};
 use reconcile::Caches;
@@ -48,9 +47,12 @@ const DEFAULT_PORT: u16 = 6443;
 /// The progress of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopProgress {
-    /// Pods that still run.
+    /// Pods whose containers have not ended.
     pub remaining_pods: usize,
 }
+
+/// The interval between two reports of a stop's progress.
+pub const STOP_PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A running cluster.
 pub struct Cluster {
@@ -212,15 +214,12 @@ impl Cluster {
         progress: impl Fn(StopProgress) + Send + Sync + 'static,
         force: CancellationToken,
     ) {
-        let api = self.api.clone();
-        let report = Arc::new(progress);
-        let counting = {
-            let report = report.clone();
-            async move {
-                loop {
-                    report(StopProgress { remaining_pods: running_pods(&api) });
-                    tokio::time::sleep(Duration::from_millis(200)).await;
-                }
+        // The API's objects do not say what still runs: the pods stay as they were for the next start.
+        let nodes = self.kubelets.clone();
+        let counting = async move {
+            loop {
+                progress(StopProgress { remaining_pods: nodes.live_pods() });
+                tokio::time::sleep(STOP_PROGRESS_INTERVAL).await;
             }
         };
         tokio::select! {
@@ -431,10 +430,6 @@ impl Drop for StartGuard<'_> {
             self.api.clear();
         }
     }
-}
-
-fn running_pods(api: &Api) -> usize {
-    api.list_as::<Pod>(None).iter().filter(|pod| phase(pod) == Phase::Running).count()
 }
 
 fn default_address() -> SocketAddr {

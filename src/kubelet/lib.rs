@@ -311,7 +311,7 @@ impl Kubelet {
     }
 
     /// Counts the pods that still have something on the node.
-    pub(crate) fn live_pods(&self) -> usize {
+    pub fn live_pods(&self) -> usize {
         self.workers.live_pods(self.name())
     }
 

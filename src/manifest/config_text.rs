@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::ManifestError;
-use super::node::{self, Node};
+use super::node::{self, DuplicateKey, DuplicateKeys, Node};
 use super::parse;
 use base::did_you_mean::nearest;
 
@@ -24,13 +24,21 @@ pub struct ConfigText {
 impl ConfigText {
     /// Reads YAML or JSON; `source` names the file in errors.
     pub fn parse(text: &str, source: &str) -> Result<Self, ManifestError> {
+        Self::parse_with(text, source, DuplicateKeys::Refused).map(|(text, _)| text)
+    }
+
+    fn parse_with(
+        text: &str,
+        source: &str,
+        duplicate_keys: DuplicateKeys,
+    ) -> Result<(Self, Vec<DuplicateKey>), ManifestError> {
         let source: Arc<str> = source.into();
-        let tree = parse::single(text, &source)?;
+        let (tree, duplicates) = parse::single(text, &source, duplicate_keys)?;
         let value = match &tree {
             Some(tree) => node::to_value(tree).map_err(|fault| ManifestError::of_fault(&source, fault))?,
             None => Value::Null,
         };
-        Ok(Self { source, value, tree })
+        Ok((Self { source, value, tree }, duplicates))
     }
 
     /// Returns the content as an owned value.
@@ -109,6 +117,12 @@ impl ConfigText {
 /// Reads a text of one document, such as an editor's or a config file's; an empty text gives null.
 pub fn from_yaml(text: &str) -> Result<Value, ManifestError> {
     ConfigText::parse(text, "yaml").map(ConfigText::into_value)
+}
+
+/// Like [`from_yaml`], but the last value of a key counts. Returns the keys that were set again, up to a limit.
+pub fn from_yaml_with_duplicates(text: &str) -> Result<(Value, Vec<DuplicateKey>), ManifestError> {
+    let (text, duplicates) = ConfigText::parse_with(text, "yaml", DuplicateKeys::LastWins)?;
+    Ok((text.into_value(), duplicates))
 }
 
 /// Shortens serde's message about an unknown name: of the expected names, only the most similar one remains.

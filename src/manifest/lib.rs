@@ -16,10 +16,11 @@ mod scalar;
 mod tests;
 mod write;
 
-pub use config_text::{ConfigText, from_yaml};
+pub use config_text::{ConfigText, from_yaml, from_yaml_with_duplicates};
 pub use document::Document;
 pub use error::{ManifestError, Position};
 pub(crate) use files::collect;
+pub use node::DuplicateKey;
 pub(crate) use order::in_apply_order;
 pub use parse::{parse, parse_bytes, parse_values};
 pub use write::to_yaml;

@@ -4,6 +4,7 @@
 //! so that a few lines of aliases cannot fill the memory.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
 use granit_parser::{Event, ScalarStyle, Span, Tag};
@@ -11,12 +12,16 @@ use serde_json::{Map, Value};
 
 use super::error::{Fault, Position};
 use super::scalar;
+use base::quote::quote;
 
 /// The maximum depth of values.
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// The maximum number of values in one document, aliases expanded.
 const MAX_VALUES: usize = 1_000_000;
+
+/// The maximum number of duplicate keys that are recorded.
+const MAX_DUPLICATES: usize = 32;
 
 /// The maximum size of one document's text, in bytes, aliases expanded.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -46,6 +51,29 @@ pub(super) struct Entry {
     pub(super) value: Arc<Node>,
 }
 
+/// A key that its map sets again. The text is that of Kubernetes' YAML decoder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuplicateKey {
+    /// The line of the later value, counted from 1.
+    line: usize,
+    key: String,
+}
+
+impl fmt::Display for DuplicateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: key {} already set in map", self.line, quote(&self.key))
+    }
+}
+
+/// What happens if a map sets a key again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DuplicateKeys {
+    /// The document is refused.
+    Refused,
+    /// The last value counts.
+    LastWins,
+}
+
 /// Builds one document from its events.
 pub(super) struct Builder {
     open: Vec<OpenCollection>,
@@ -55,6 +83,9 @@ pub(super) struct Builder {
     /// The number of further entries that `<<` may visit.
     remaining_merges: usize,
     root: Option<Arc<Node>>,
+    duplicate_keys: DuplicateKeys,
+    /// The keys that were set again; a limited number.
+    duplicates: Vec<DuplicateKey>,
 }
 
 /// A collection that has not ended yet.
@@ -68,8 +99,8 @@ enum Items {
     List(Vec<Arc<Node>>),
     Map {
         entries: Vec<Entry>,
-        /// The keys so far, with their lines.
-        key_lines: HashMap<String, usize>,
+        /// The keys so far, with the positions of their entries.
+        indexes: HashMap<String, usize>,
         merges: Vec<(Position, Arc<Node>)>,
         key: Option<Key>,
     },
@@ -81,14 +112,21 @@ enum Key {
 }
 
 impl Builder {
-    pub(super) fn new(lines_before: usize) -> Self {
+    pub(super) fn new(lines_before: usize, duplicate_keys: DuplicateKeys) -> Self {
         Self {
             open: Vec::new(),
             anchors: HashMap::new(),
             lines_before,
             remaining_merges: MAX_VALUES,
             root: None,
+            duplicate_keys,
+            duplicates: Vec::new(),
         }
+    }
+
+    /// Returns the keys that were set again, in the order of their values' ends.
+    pub(super) fn into_duplicates(self) -> Vec<DuplicateKey> {
+        self.duplicates
     }
 
     /// The finished tree; `None` if the document was empty.
@@ -114,7 +152,7 @@ impl Builder {
             Event::MappingStart(_, anchor, _) => {
                 let items = Items::Map {
                     entries: Vec::new(),
-                    key_lines: HashMap::new(),
+                    indexes: HashMap::new(),
                     merges: Vec::new(),
                     key: None,
                 };
@@ -208,14 +246,24 @@ impl Builder {
         match self.open.last_mut().map(|open| &mut open.items) {
             None => self.root = Some(node),
             Some(Items::List(list)) => list.push(node),
-            Some(Items::Map { entries, key_lines: seen, merges, key }) => match key.take() {
+            Some(Items::Map { entries, indexes, merges, key }) => match key.take() {
                 Some(Key::Merge(start)) => merges.push((start, node)),
-                Some(Key::Name(name, start)) => {
-                    if let Some(line) = seen.insert(name.clone(), start.line) {
-                        return Err((start, format!("key \"{name}\" is already set at line {line}")));
+                Some(Key::Name(name, key_start)) => match indexes.get(&name) {
+                    None => {
+                        indexes.insert(name.clone(), entries.len());
+                        entries.push(Entry { key: name, start: key_start, value: node });
                     }
-                    entries.push(Entry { key: name, start, value: node });
-                }
+                    Some(index) if self.duplicate_keys == DuplicateKeys::LastWins => {
+                        if self.duplicates.len() < MAX_DUPLICATES {
+                            self.duplicates.push(DuplicateKey { line: start.line, key: name.clone() });
+                        }
+                        entries[*index] = Entry { key: name, start: key_start, value: node };
+                    }
+                    Some(index) => {
+                        let line = entries[*index].start.line;
+                        return Err((key_start, format!("key \"{name}\" is already set at line {line}")));
+                    }
+                },
                 None => match &node.content {
                     Content::Scalar(value) => {
                         let name = value.as_str().map_or_else(|| value.to_string(), str::to_string);

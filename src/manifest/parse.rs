@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::document::{self, Document};
 use super::error::{Fault, ManifestError, Position};
-use super::node::{self, Builder, Node};
+use super::node::{self, Builder, DuplicateKey, DuplicateKeys, Node};
 
 /// The maximum size of a text in bytes.
 const MAX_TEXT_BYTES: usize = 32 * 1024 * 1024;
@@ -65,16 +65,21 @@ pub fn parse_values(text: &str, source: &str) -> Vec<Result<Document, ManifestEr
     }
 }
 
-/// Returns the document of a text that has only one; `None` if the text is empty.
-pub(super) fn single(text: &str, source: &Arc<str>) -> Result<Option<Arc<Node>>, ManifestError> {
+/// Returns the document of a text that has only one, with the keys that it sets again; `None` if the text is empty.
+pub(super) fn single(
+    text: &str,
+    source: &Arc<str>,
+    duplicate_keys: DuplicateKeys,
+) -> Result<(Option<Arc<Node>>, Vec<DuplicateKey>), ManifestError> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(too_large(source));
     }
-    let roots = trees(text.strip_prefix(BOM).unwrap_or(text), 0)
+    let mut builder = Builder::new(0, duplicate_keys);
+    let roots = build(text.strip_prefix(BOM).unwrap_or(text), 0, &mut builder)
         .map_err(|fault| ManifestError::of_fault(source, fault))?;
     match roots.as_slice() {
-        [] => Ok(None),
-        [root] => Ok(Some(root.clone())),
+        [] => Ok((None, Vec::new())),
+        [root] => Ok((Some(root.clone()), builder.into_duplicates())),
         [_, second, ..] => {
             Err(ManifestError::at(source, second.start, "the text has more than one document"))
         }
@@ -131,8 +136,11 @@ fn with_controls_by_number(text: &str) -> Cow<'_, str> {
 
 /// Returns the documents of a part, without empty ones: usually one.
 fn trees(text: &str, lines_before: usize) -> Result<Vec<Arc<Node>>, Fault> {
+    build(text, lines_before, &mut Builder::new(lines_before, DuplicateKeys::Refused))
+}
+
+fn build(text: &str, lines_before: usize, builder: &mut Builder) -> Result<Vec<Arc<Node>>, Fault> {
     let mut roots = Vec::new();
-    let mut builder = Builder::new(lines_before);
     for next in Parser::new_from_str(&with_controls_by_number(text)) {
         let (event, span) = next.map_err(|error| {
             let marker = error.marker();

@@ -111,6 +111,19 @@ fn json_may_have_control_characters_in_its_strings_api_12() {
     assert!(from_yaml("{a: \u{87}}").is_err(), "outside of strings it is no JSON either");
 }
 
+/// Files are read strictly, bodies of requests as by Kubernetes (API-2).
+#[test]
+fn a_duplicate_key_is_refused_in_files_and_reported_in_bodies() {
+    let text = "a: {x: 1, x:\n 2}\nb: &b {y: 1}\na: {<<: *b, y: 2, \"y\": *b}\n";
+    assert_eq!(read(text), ["a.yaml:1:11: key \"x\" is already set at line 1"]);
+    assert!(from_yaml(text).is_err());
+    let (value, duplicates) = from_yaml_with_duplicates(text).unwrap();
+    assert_eq!(value, json!({"a": {"y": {"y": 1}}, "b": {"y": 1}}));
+    let duplicates: Vec<String> = duplicates.iter().map(ToString::to_string).collect();
+    let key = |line: usize, key: &str| format!("line {line}: key \"{key}\" already set in map");
+    assert_eq!(duplicates, [key(2, "x"), key(4, "y"), key(4, "a")]);
+}
+
 #[test]
 fn aliases_and_merges_work_and_stay_bounded_sec_2() {
     let value = from_yaml("a: &a {x: 1, y: [2]}\nb: {<<: *a, x: 3}\nc: {<<: [*a, {z: 4}]}\nd: *a\n").unwrap();

@@ -190,6 +190,22 @@ spec:
   volumes: [{name: signals, hostPath: {path: FOLDER}}]
 "#;
 
+/// A program that ends at SIGTERM.
+const POLITE: &str = r#"
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: polite}
+spec:
+  containers: [{name: polite, image: busybox, command: [sh, -c, "trap exit TERM; sleep MARK & wait"]}]
+"#;
+
+/// The log of the instance here.
+fn log_of(home: &DataDir) -> String {
+    let files = std::fs::read_dir(home.data_dir().join("logs")).unwrap();
+    files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
+}
+
 #[test]
 fn a_second_signal_cuts_the_grace_short_cli_5() {
     needs!(Kubectl);
@@ -198,13 +214,18 @@ fn a_second_signal_cuts_the_grace_short_cli_5() {
         (home.path("stubborn.yaml"), home.path("signals"), home.path("signals/term"));
     std::fs::create_dir(&folder).unwrap();
     let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
-    std::fs::write(&manifest, text.replace("ASKED", marker.to_str().unwrap())).unwrap();
+    let text = text.replace("ASKED", marker.to_str().unwrap()) + &POLITE.replace("MARK", "3600");
+    std::fs::write(&manifest, text).unwrap();
     let mut instance = home.start(&["--nodes", "1"]);
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.kubectl(&["wait", "--for=condition=Ready", "pod/polite", "--timeout=60s"]);
     wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
     instance.signal(Signal::TERM);
     wait_for("the program to have received the signal", || marker.exists().then_some(()));
     assert!(!processes(&mark).is_empty(), "it has an hour");
+    wait_for("the stop to say that one of two pods still runs", || {
+        log_of(&home).contains(" for 1 pod to stop gracefully").then_some(())
+    });
     instance.signal(Signal::TERM);
     assert_eq!(instance.wait(), 0);
     assert_eq!(processes(&mark), BTreeMap::new());
@@ -390,9 +411,12 @@ fn commands_for_a_stopped_instance_say_that_it_does_not_run_cli_4() {
     home.start(&["--nodes", "0"]).stop();
     let manifest = home.path("a.yaml");
     std::fs::write(&manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n").unwrap();
-    for arguments in
-        [&["apply", "-f", manifest.to_str().unwrap()][..], &["fault", "list"], &["drill", "list"]]
-    {
+    for arguments in [
+        &["apply", "-f", manifest.to_str().unwrap()][..],
+        &["fault", "list"],
+        &["drill", "list"],
+        &["kubeconfig"],
+    ] {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_podium"));
         let output = command.args(arguments).arg("--data-dir").arg(home.data_dir()).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();

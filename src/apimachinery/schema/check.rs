@@ -7,8 +7,8 @@ use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
-use super::MAX_DEPTH;
 use super::graph::{ObjectType, Scalar, Shape, TypeId, graph};
+use super::{DuplicateFields, MAX_DEPTH};
 use base::quote::quote;
 
 /// The limit on reported findings of each type.
@@ -46,16 +46,19 @@ pub struct SchemaReport {
 impl SchemaReport {
     /// Returns `strict decoding error: unknown field "spec.replicaz", duplicate field "…"`; `None` without
     /// findings.
-    pub fn strict_error(&self, duplicates: &[String]) -> Option<String> {
-        let findings: Vec<String> = self.findings(duplicates).collect();
+    pub fn strict_error(&self, duplicates: &DuplicateFields) -> Option<String> {
+        let findings: Vec<String> =
+            duplicates.strict_errors().into_iter().chain(self.unknown_fields()).collect();
         (!findings.is_empty()).then(|| format!("strict decoding error: {}", findings.join(", ")))
     }
 
     /// Returns one text per finding, for `Warning` headers: `unknown field "spec.replicaz"`.
-    pub fn findings<'a>(&'a self, duplicates: &'a [String]) -> impl Iterator<Item = String> + 'a {
-        let duplicate = duplicates.iter().map(|path| format!("duplicate field {}", quote(path)));
-        let unknown = self.unknown.iter().map(|path| format!("unknown field {}", quote(path)));
-        duplicate.chain(unknown)
+    pub fn findings<'a>(&'a self, duplicates: &DuplicateFields) -> impl Iterator<Item = String> + use<'a> {
+        duplicates.findings().into_iter().chain(self.unknown_fields())
+    }
+
+    fn unknown_fields(&self) -> impl Iterator<Item = String> + '_ {
+        self.unknown.iter().map(|path| format!("unknown field {}", quote(path)))
     }
 }
 
@@ -234,8 +237,16 @@ mod tests {
         }
         let report = schema_check("apps", "v1", "Deployment", &json!({"spec": {"replicaz": 3}}));
         assert_eq!(
-            report.strict_error(&["spec.paused".into()]).as_deref(),
+            report.strict_error(&DuplicateFields::Json(vec!["spec.paused".into()])).as_deref(),
             Some(r#"strict decoding error: duplicate field "spec.paused", unknown field "spec.replicaz""#)
+        );
+        let lines = [3, 5].map(|line| format!(r#"line {line}: key "paused" already set in map"#));
+        assert_eq!(
+            report.strict_error(&DuplicateFields::Yaml(lines.to_vec())).as_deref(),
+            Some(
+                "strict decoding error: yaml: unmarshal errors:\n  line 3: key \"paused\" already set in map\n  \
+                 line 5: key \"paused\" already set in map, unknown field \"spec.replicaz\""
+            )
         );
         assert_eq!(
             schema_check("stable.example.com", "v1", "CronTab", &json!({"x": 1})),

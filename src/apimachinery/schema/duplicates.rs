@@ -6,9 +6,47 @@ use std::fmt::{self, Write as _};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::MAX_DEPTH;
+use base::quote::quote;
 
 /// The limit on reported paths; a hostile document could have any number.
 const MAX_REPORTED: usize = 32;
+
+/// The fields that a request body sets more than once; the last value counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DuplicateFields {
+    /// Their paths in a JSON document.
+    Json(Vec<String>),
+    /// The YAML decoder's texts: `line 7: key "replicas" already set in map`.
+    Yaml(Vec<String>),
+}
+
+impl Default for DuplicateFields {
+    fn default() -> Self {
+        Self::Json(Vec::new())
+    }
+}
+
+impl DuplicateFields {
+    /// Returns one text per field, for `Warning` headers.
+    pub fn findings(&self) -> Vec<String> {
+        match self {
+            Self::Json(paths) => {
+                paths.iter().map(|path| format!("duplicate field {}", quote(path))).collect()
+            }
+            Self::Yaml(texts) => texts.clone(),
+        }
+    }
+
+    /// Returns the texts of strict decoding, as Kubernetes joins them.
+    pub fn strict_errors(&self) -> Vec<String> {
+        match self {
+            Self::Yaml(texts) if !texts.is_empty() => {
+                vec![format!("yaml: unmarshal errors:\n  {}", texts.join("\n  "))]
+            }
+            _ => self.findings(),
+        }
+    }
+}
 
 /// Returns the paths of all fields that occur more than once in their object, like `spec.replicas`, without
 /// repetition.

@@ -21,7 +21,7 @@ mod table;
 
 pub use check::check_type;
 pub use check::{SchemaReport, TypeMismatch, schema_check};
-pub use duplicates::duplicate_fields;
+pub use duplicates::{DuplicateFields, duplicate_fields};
 pub use empty_values::drop_empties;
 pub use graph::{Field, Graph, ObjectType, Scalar, Shape, TypeId, graph};
 pub use merge_keys::{ListType, MapType, MergeRule, PatchStrategy, merge_rule};

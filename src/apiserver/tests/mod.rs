@@ -270,6 +270,64 @@ async fn warnings_have_a_bound_safe_10() {
     assert!(made.warnings.iter().map(String::len).sum::<usize>() < 8192);
 }
 
+/// As in Kubernetes: the last value counts, and `fieldValidation` decides if that is an error (API-2).
+#[tokio::test(start_paused = true)]
+async fn a_duplicate_key_of_a_yaml_body_is_refused_only_if_strict_api_2() {
+    let client = Client::new().await;
+    let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: NAME\n  name: NAME\ndata:\n  k: first\n  \
+                k:\n    last\nunknown: 1\n";
+    let keys = ["line 5: key \"name\" already set in map", "line 9: key \"k\" already set in map"];
+    let warnings: Vec<String> = [keys[0], keys[1], "unknown field \"unknown\""]
+        .map(|warning| format!("299 - \"{}\"", warning.replace('"', "\\\"")))
+        .into();
+    let send = async |method: &str, name: &str, query: &str, media: &str| {
+        let path = if method == "POST" { MAPS.to_owned() } else { format!("{MAPS}/{name}") };
+        // A server-side apply refuses unknown fields.
+        let text = if method == "POST" { text } else { text.trim_end_matches("unknown: 1\n") };
+        client.send(method, &format!("{path}?{query}"), media, text.replace("NAME", name)).await
+    };
+    for (name, query, expected) in [
+        ("a", "", &warnings[..]),
+        ("b", "fieldValidation=Warn", &warnings),
+        ("c", "fieldValidation=Ignore", &[]),
+    ] {
+        let made = send("POST", name, query, "application/yaml").await;
+        assert_eq!((made.code, &made.body["data"]["k"]), (201, &json!("last")), "{made:?}");
+        assert_eq!(made.warnings, expected, "{query}");
+    }
+    let refused = send("POST", "d", "fieldValidation=Strict", "application/yaml").await;
+    let lines = format!("yaml: unmarshal errors:\n  {}\n  {}", keys[0], keys[1]);
+    let expected = format!("strict decoding error: {lines}, unknown field \"unknown\"");
+    assert_eq!(refused.code, 400);
+    assert!(refused.message().ends_with(&expected), "{}", refused.message());
+
+    let (apply, manager) = ("application/apply-patch+yaml", "fieldManager=m&force=true");
+    let refused = send("PATCH", "e", &format!("{manager}&fieldValidation=Strict"), apply).await;
+    let expected = format!("error strict decoding YAML: error converting YAML to JSON: {lines}");
+    assert_eq!((refused.code, refused.message()), (400, expected.as_str()));
+    for (query, expected) in
+        [(manager.to_owned(), &keys[..]), (format!("{manager}&fieldValidation=Ignore"), &[])]
+    {
+        let applied = send("PATCH", "e", &query, apply).await;
+        assert!(matches!(applied.code, 200 | 201), "{applied:?}");
+        assert_eq!(applied.body["data"]["k"], "last");
+        let warned =
+            |key: &&str| applied.warnings.contains(&format!("299 - \"{}\"", key.replace('"', "\\\"")));
+        assert_eq!(keys.iter().filter(|key| warned(key)).count(), expected.len(), "{:?}", applied.warnings);
+    }
+}
+
+/// SAFE-10: a text of a megabyte repeats a key in a map with many others.
+#[tokio::test(start_paused = true)]
+async fn many_duplicate_keys_are_read_in_one_pass_safe_10() {
+    let client = Client::new().await;
+    let keys = (0..20_000).map(|n| format!("  k{n}: v\n")).collect::<Vec<_>>().concat();
+    let text = format!("metadata: {{name: a}}\ndata:\n{keys}{}", "  k19999: w\n".repeat(20_000));
+    let made = client.send("POST", MAPS, "application/yaml", text).await;
+    assert_eq!((made.code, &made.body["data"]["k19999"]), (201, &json!("w")));
+    assert_eq!(made.warnings.len(), 32);
+}
+
 /// SAFE-10: three bytes of text may become thousands as a volume.
 #[tokio::test(start_paused = true)]
 async fn an_object_has_so_many_parts_and_no_more_safe_10() {

@@ -49,6 +49,7 @@ use super::snapshot;
 use super::up::{PROGRESS_LINES, config_dir, stop_below_console};
 use super::why;
 use base::clock::Clock;
+use base::quote::shell_word;
 use cluster::{Cluster, ClusterConfig, declared_images, default_data_dir, running_instance};
 use console::ConsoleOptions;
 use console_data::project::Project;
@@ -312,7 +313,8 @@ async fn start(args: &ClusterArgs, config: ClusterConfig, is_quiet: bool) -> Res
     let path = data_dir.path().to_owned();
     let cluster = Cluster::start(config, data_dir).await?;
     if !is_quiet {
-        print_line(&format!("started a cluster: KUBECONFIG={}", cluster.kubeconfig().display()));
+        let kubeconfig = cluster.kubeconfig().display().to_string();
+        print_line(&format!("started a cluster: KUBECONFIG={}", shell_word(&kubeconfig)));
     }
     let origin = "in process".to_owned();
     let client = cluster.client();

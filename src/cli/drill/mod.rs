@@ -140,9 +140,8 @@ pub(super) fn run(command: DrillCommand) -> Result<ExitCode> {
                 if follows {
                     return follow(&instance, &client, drill.name, None).await;
                 }
-                print_line(&format!(
-                    "scenario.podium.dev/{name} started; podium drill run {name} --follow reports its progress"
-                ));
+                let reporter = instance.podium(&format!("drill run {name} --follow"));
+                print_line(&format!("scenario.podium.dev/{name} started; {reporter} reports its progress"));
                 Ok(ExitCode::SUCCESS)
             })
         }
@@ -335,7 +334,8 @@ async fn follow(
             }
             _ = tokio::signal::ctrl_c() => {
                 if is_over || !confirm_stop(name).await {
-                    eprint_line(&format!("scenario {name} continues; podium drill stop {name} stops it"));
+                    let stopper = instance.podium(&format!("drill stop {name}"));
+                    eprint_line(&format!("scenario {name} continues; {stopper} stops it"));
                     return Ok(ExitCode::FAILURE);
                 }
                 request_stop(&scenarios, name).await.map_err(api_error)?;

@@ -3,6 +3,7 @@
 //! Files that Podium did not create are neither read nor removed: `ownership` decides which directories Podium accepts.
 //! An existing directory keeps its mode.
 
+mod abandoned;
 mod ownership;
 
 use std::fs::{self, File, OpenOptions};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
+pub use abandoned::remove_abandoned_data_dirs;
 use base::subordinate_ids::{file_owners, is_machine_root};
 use ownership::{DirectoryState, LOCK, OwnershipMark};
 
@@ -163,8 +165,18 @@ impl DataDir {
 
     /// Creates a new temporary directory that is removed at the end.
     pub fn temporary() -> Result<Self, DataDirError> {
-        let name = format!("podium-{}-{:08x}", std::process::id(), rand::random::<u32>());
-        Self::take(&std::env::temp_dir().join(name), Some(Ephemeral::Whole))
+        Self::temporary_in(&std::env::temp_dir())
+    }
+
+    fn temporary_in(parent: &Path) -> Result<Self, DataDirError> {
+        let name = abandoned::temporary_name();
+        let mut data = Self::take(&parent.join(format!("{name}.new")), Some(Ephemeral::Whole))?;
+        // The directory gets its name after it is locked: another instance that starts now takes a directory with this
+        // name and a free lock for that of a killed instance, and removes it.
+        let path = data.path.with_file_name(name);
+        fs::rename(&data.path, &path).map_err(at(&path))?;
+        data.path = path;
+        Ok(data)
     }
 
     fn take(path: &Path, ephemeral: Option<Ephemeral>) -> Result<Self, DataDirError> {

@@ -181,7 +181,8 @@ pub(super) fn remove_everything(path: &Path) -> io::Result<()> {
     remove_data_dir(path)
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+/// Removes a file, a link or a directory with its content; does nothing if it does not exist.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
     let removed = match path.symlink_metadata() {
         Ok(about) if about.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),

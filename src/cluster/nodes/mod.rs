@@ -132,6 +132,17 @@ impl Nodes {
         &self.names
     }
 
+    /// Counts the pods that still have something on a node whose kubelet runs.
+    pub(super) fn live_pods(&self) -> usize {
+        let Some(follower) = &self.follower else { return 0 };
+        let state = follower.state.lock();
+        let kubelets = state.slots.values().filter_map(|slot| match &slot.now {
+            NodeState::Running(running) | NodeState::Ending(running) => Some(&running.kubelet),
+            _ => None,
+        });
+        kubelets.map(Kubelet::live_pods).sum()
+    }
+
     /// Ends every pod of every node within its grace period, then the nodes' hosts. Once `force` is cancelled,
     /// everything that still runs is killed.
     pub(super) async fn shutdown(&self, force: CancellationToken) {

@@ -13,6 +13,7 @@ use std::mem::swap;
 use jiff::Timestamp;
 
 use super::{Job, Model, SharedModel};
+use base::quote::shell_word;
 use console_data::action::Action;
 use console_data::builtin_kinds;
 use console_data::clusters::{Cluster, ClusterView, Clusters, ConnectionState};
@@ -333,7 +334,7 @@ impl Model {
             return;
         }
         if let Some(rest) = action.kubectl.strip_prefix("kubectl ") {
-            action.kubectl = format!("kubectl --context {} {rest}", in_shell(&self.shared.name));
+            action.kubectl = format!("kubectl --context {} {rest}", shell_word(&self.shared.name));
         }
     }
 
@@ -343,15 +344,6 @@ impl Model {
         let always = self.shared.front == ClusterId::HOME && builtin_kinds::contains(resource);
         always || self.needs.contains(resource) || self.watched.contains_key(resource)
     }
-}
-
-/// Quotes a name for the shell if necessary.
-fn in_shell(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '@' | '+');
-    if !name.is_empty() && name.chars().all(plain) {
-        return name.to_owned();
-    }
-    format!("'{}'", name.replace('\'', "'\\''"))
 }
 
 /// Reports whether a screen shows data of a cluster.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect, Outbox};
+use base::quote::shell_word;
 use console_data::action::{Action, Mutation, Outcome};
 use console_data::catalogue::Catalogue;
 use console_data::context::Context;
@@ -105,7 +106,7 @@ pub fn open_fork_dialog(cx: &Context<'_>, snapshot: ObjectRef) -> Vec<Effect> {
 }
 
 fn fork_command(snapshot: &str, directory: &str) -> String {
-    format!("podium snapshot fork {snapshot} {directory}")
+    format!("podium snapshot fork {snapshot} {}", shell_word(directory))
 }
 
 fn fork_dialog(forks: Arc<dyn Fork>, snapshot: ObjectRef) -> Dialog {
@@ -147,7 +148,7 @@ async fn fork(out: Outbox, forks: Arc<dyn Fork>, snapshot: ObjectRef, directory:
     };
     let note = made.as_ref().ok().map(|forked| {
         let objects = console_toolkit::text::counted(forked.objects, "object");
-        Toast::done(format!("{place} holds {objects}; podium --data-dir {place} starts it"))
+        Toast::done(format!("{place} holds {objects}; podium --data-dir {} starts it", shell_word(&place)))
     });
     let outcome = Outcome { action, error: made.err(), after: None };
     out.send(Message::ActionEnded(Box::new(outcome))).await;

@@ -311,17 +311,25 @@ impl Logs {
         Vec::new()
     }
 
+    /// Returns the start of the range that a command shows; `None` if it does not select a range.
+    fn range(&self, command: Command) -> Option<LogStart> {
+        Some(match command {
+            Command::LogsTail => LogStart::Tail(if self.one_source() { TAIL } else { TAIL_OF_MANY }),
+            Command::LogsHead => LogStart::Head,
+            Command::Logs1m => LogStart::Since(60),
+            Command::Logs5m => LogStart::Since(300),
+            Command::Logs15m => LogStart::Since(900),
+            Command::Logs30m => LogStart::Since(1800),
+            Command::Logs1h => LogStart::Since(3600),
+            _ => return None,
+        })
+    }
+
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        if let Some(start) = self.range(command) {
+            return self.since(cx, start);
+        }
         match command {
-            Command::LogsTail => {
-                return self.since(cx, LogStart::Tail(if self.one_source() { TAIL } else { TAIL_OF_MANY }));
-            }
-            Command::LogsHead => return self.since(cx, LogStart::Head),
-            Command::Logs1m => return self.since(cx, LogStart::Since(60)),
-            Command::Logs5m => return self.since(cx, LogStart::Since(300)),
-            Command::Logs15m => return self.since(cx, LogStart::Since(900)),
-            Command::Logs30m => return self.since(cx, LogStart::Since(1800)),
-            Command::Logs1h => return self.since(cx, LogStart::Since(3600)),
             Command::ShowAll => return self.toggle_all(cx),
             Command::NextPart => return self.next_container(cx),
             Command::PreviousLogs => {
@@ -454,19 +462,8 @@ impl View for Logs {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        let reads_again = matches!(
-            command,
-            Command::LogsTail
-                | Command::LogsHead
-                | Command::Logs1m
-                | Command::Logs5m
-                | Command::Logs15m
-                | Command::Logs30m
-                | Command::Logs1h
-                | Command::ShowAll
-                | Command::NextPart
-                | Command::PreviousLogs
-        );
+        let reads_again = self.range(command).is_some()
+            || matches!(command, Command::ShowAll | Command::NextPart | Command::PreviousLogs);
         let is_lost = reads_again && self.buffer.visible_count() > 0 && self.is_deleted(cx);
         is_lost.then(|| format!("pod {} is gone: its log cannot be read again", self.target.name))
     }

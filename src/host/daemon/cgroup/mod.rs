@@ -14,13 +14,19 @@ pub(super) use group::Group;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use candidate::Candidate;
 
 use crate::ResourceLimits;
+use crate::descendants::id_prefix;
+use crate::running_hosts::running_hosts;
 use base::optional_file::read_optional;
+
+/// The beginning of the names of hosts' groups; the prefix of the host's container ids follows.
+const PREFIX: &str = "podium-";
 
 /// A resource that can be limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,7 +104,8 @@ pub(super) struct Cgroups {
 }
 
 impl Cgroups {
-    /// Creates this host's group in every usable hierarchy, and removes the groups of a dead host with the same name.
+    /// Creates this host's group in every usable hierarchy, and removes the groups of dead hosts: also the processes in
+    /// those of an earlier host with the same name.
     pub(super) fn find(name: &str) -> Self {
         let read = |file: &str| read_optional(file);
         let candidates = candidate::candidates(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
@@ -178,7 +185,8 @@ fn create_group(candidate: &Candidate, name: &str) -> Option<Hierarchy> {
     if rustix::fs::access(parent.join("cgroup.procs"), rustix::fs::Access::WRITE_OK).is_err() {
         return None;
     }
-    let base = parent.join(format!("podium-{name}"));
+    remove_leftovers(&parent, names_of_running_hosts);
+    let base = parent.join(format!("{PREFIX}{name}"));
     remove_tree(&base);
     fs::create_dir(&base).ok()?;
     let mut controllers = candidate.controllers.clone();
@@ -192,6 +200,36 @@ fn create_group(candidate: &Candidate, name: &str) -> Option<Hierarchy> {
         }
     }
     Some(Hierarchy { base, unified: candidate.unified, controllers })
+}
+
+/// Removes the groups that dead hosts of this user left behind, except groups with processes.
+fn remove_leftovers(parent: &Path, running: impl FnOnce() -> BTreeSet<String>) {
+    let us = rustix::process::geteuid().as_raw();
+    let is_ours = |group: &PathBuf| {
+        host_name(group).is_some() && fs::symlink_metadata(group).is_ok_and(|about| about.uid() == us)
+    };
+    let groups: Vec<PathBuf> = children(parent).filter(is_ours).collect();
+    if groups.is_empty() {
+        return;
+    }
+    // A host creates its group after its start. Therefore hosts are listed after the groups.
+    let running = running();
+    for group in groups {
+        if host_name(&group).is_some_and(|name| !running.contains(name)) {
+            remove_directories(&group);
+        }
+    }
+}
+
+/// Returns the name of the host that a group belongs to; `None` if it is not a host's group.
+fn host_name(group: &Path) -> Option<&str> {
+    let name = group.file_name()?.to_str()?.strip_prefix(PREFIX)?;
+    (name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(name)
+}
+
+fn names_of_running_hosts() -> BTreeSet<String> {
+    let real = |dir: PathBuf| dir.canonicalize().unwrap_or(dir);
+    running_hosts().into_iter().map(|host| id_prefix(&real(host.node_dir))).collect()
 }
 
 /// Enables controllers for the groups below a version 2 group.
@@ -239,4 +277,53 @@ fn kill_tree(group: &Path) {
         super::os::signal(pid, libc::SIGKILL);
     }
     children(group).for_each(|child| kill_tree(&child));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_dead_hosts_are_removed_pod_12() {
+        let parent = tempfile::tempdir().unwrap();
+        let at = |name: &str| parent.path().join(name);
+        let (dead, live) = ("podium-00000000000000aa", "podium-00000000000000bb");
+        // The kernel refuses to remove a group with processes, as it refuses to remove a directory with a file.
+        let inhabited = "podium-00000000000000cc";
+        for group in [dead, live, inhabited] {
+            fs::create_dir_all(at(group).join("pod/container")).unwrap();
+        }
+        fs::write(at(inhabited).join("pod/process"), "").unwrap();
+        let others = ["podium-control", "podium-00000000000000gg", "other-00000000000000aa", "system.slice"];
+        for group in others {
+            fs::create_dir(at(group)).unwrap();
+        }
+        let of_another = "podium-00000000000000dd";
+        if rustix::process::geteuid().is_root() {
+            fs::create_dir(at(of_another)).unwrap();
+            std::os::unix::fs::chown(at(of_another), Some(4711), None).unwrap();
+        }
+        remove_leftovers(parent.path(), || ["00000000000000bb".to_owned()].into());
+        assert!(!at(dead).exists());
+        assert!(at(live).join("pod/container").exists(), "its host runs");
+        assert!(at(inhabited).join("pod/process").exists());
+        assert!(others.iter().all(|group| at(group).exists()));
+        assert!(at(of_another).exists() || !rustix::process::geteuid().is_root());
+        // The group of a host that starts now was not listed, and stays.
+        remove_leftovers(parent.path(), || {
+            fs::create_dir(at(dead)).unwrap();
+            BTreeSet::from(["00000000000000bb".to_owned()])
+        });
+        assert!(at(dead).exists());
+    }
+
+    /// A host's group is known by the directory of its node (POD-12).
+    #[test]
+    fn the_name_of_a_group_is_that_of_its_host() {
+        let name = id_prefix(Path::new("/data/nodes/node-1"));
+        assert_eq!(
+            host_name(&Path::new("/sys/fs/cgroup").join(format!("{PREFIX}{name}"))),
+            Some(name.as_str())
+        );
+    }
 }
