@@ -31,6 +31,8 @@ mod joining;
 #[cfg(test)]
 mod kubectl_habits_tests;
 #[cfg(test)]
+mod logs_tests;
+#[cfg(test)]
 mod marks_tests;
 mod messages;
 #[cfg(test)]
