@@ -57,3 +57,19 @@ fn of_a_very_long_log_the_newest_lines_are_copied_con_10() {
     let screen = stage.screen();
     assert!(screen.contains("of 99 001 lines: ctrl-s saves all"), "{screen}");
 }
+
+/// The frame and the footer are hidden.
+#[test]
+fn a_log_on_the_whole_screen_shows_the_way_back_con_10() {
+    for (width, height) in [(40, 10), (80, 24)] {
+        let mut stage = logs_of(width, height, 300);
+        stage.press("f");
+        let screen = stage.screen();
+        assert!(screen.lines().last().is_some_and(|line| line.trim() == "<f>frame  <esc>back"), "{screen}");
+        assert!(!screen.contains('╭'), "{screen}");
+        stage.press("f");
+        assert!(stage.screen().contains("╭ logs"), "{}", stage.screen());
+        stage.press("f esc");
+        assert!(stage.screen().contains("╭ Pods"), "{}", stage.screen());
+    }
+}
