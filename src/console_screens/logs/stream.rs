@@ -22,16 +22,43 @@ const LINE_BYTES: usize = 64 * 1024;
 /// Pause before a broken stream is resumed.
 const RECONNECT: Duration = Duration::from_secs(1);
 
-/// Reads one run to its end, over several connections if necessary.
+/// Reads one run to its end, over several connections if necessary. Notes about its end are shown after its last line.
 pub(super) async fn read_run(
     api: Api<JsonObject>,
     run: ContainerRun,
-    closing_note: Option<Note>,
+    mut notes: mpsc::Receiver<Note>,
     follow: LogSelection,
     lines: mpsc::Sender<Vec<LogLine>>,
 ) {
+    let Ok(mut note) = read_to_end(&api, &run, &mut notes, &follow, &lines).await else { return };
+    // A note that is not in the channel yet is no longer accepted: its sender shows it.
+    notes.close();
+    while let Some(Note { source, text, .. }) = next_note(&mut note, &mut notes).await {
+        if lines.send(vec![LogLine::note(&source, text)]).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn next_note(first: &mut Option<Note>, notes: &mut mpsc::Receiver<Note>) -> Option<Note> {
+    match first.take() {
+        Some(note) => Some(note),
+        None => notes.recv().await,
+    }
+}
+
+/// Reads until the run has ended; returns the first note about its end, if it has arrived.
+async fn read_to_end(
+    api: &Api<JsonObject>,
+    run: &ContainerRun,
+    notes: &mut mpsc::Receiver<Note>,
+    follow: &LogSelection,
+    lines: &mpsc::Sender<Vec<LogLine>>,
+) -> Result<Option<Note>, ReceiverDropped> {
     let mut position = LogPosition::default();
     loop {
+        // The run had ended before this connection, which therefore has the rest of the log.
+        let note = notes.try_recv().ok();
         let mut params = LogParams {
             container: Some(run.container.clone()),
             follow: !follow.previous,
@@ -49,37 +76,42 @@ pub(super) async fn read_run(
                 LogStart::Head => {}
             },
         }
-        let broken = match api.log_stream(&run.pod, &params).await {
-            Ok(stream) => read_stream(stream, &run.source, &mut position, &lines).await,
+        let read = match api.log_stream(&run.pod, &params).await {
+            Ok(stream) => read_stream(stream, &run.source, &mut position, lines).await,
             Err(error) => Err(StreamEnd::Stream(error_text(&error))),
         };
-        match broken {
-            Err(StreamEnd::ReceiverDropped) => return,
+        let is_complete = match read {
+            Err(StreamEnd::ReceiverDropped) => return Err(ReceiverDropped),
             Err(StreamEnd::Stream(text)) => {
-                if lines.send(vec![LogLine::note(&run.source, text)]).await.is_err() {
-                    return;
-                }
+                lines.send(vec![LogLine::note(&run.source, text)]).await.map_err(|_| ReceiverDropped)?;
+                false
             }
-            Ok(()) => {}
-        }
-        if let Some(note) = closing_note {
-            // The run had ended before reading began, so that its log is complete. An error means that the receiver was
-            // dropped.
-            let _ = lines.send(vec![LogLine::note(&note.source, note.text)]).await;
-            return;
-        }
-        if follow.previous {
-            return;
+            Ok(()) => true,
+        };
+        if note.is_some() || follow.previous {
+            return Ok(note);
         }
         // The stream ends with the run, or with the connection.
-        tokio::time::sleep(RECONNECT).await;
+        let ended = async {
+            let note = if is_complete { notes.recv().await } else { None };
+            match note {
+                Some(note) => note,
+                None => std::future::pending().await,
+            }
+        };
+        if let Ok(note) = tokio::time::timeout(RECONNECT, ended).await {
+            return Ok(Some(note));
+        }
         match api.get_opt(&run.pod).await.and_then(|pod| pod.map(JsonObject::decode).transpose()) {
-            Ok(Some(pod)) if still_runs(&pod, &run) => {}
-            Ok(_) => return,
+            Ok(Some(pod)) if still_runs(&pod, run) => {}
+            Ok(_) => return Ok(None),
             Err(_) => {}
         }
     }
 }
+
+/// The reader's lines are no longer received.
+struct ReceiverDropped;
 
 /// The reason why reading stopped before the end.
 enum StreamEnd {
@@ -295,7 +327,8 @@ mod tests {
                 texts.extend(batch.into_iter().map(|line| line.text));
             }
         };
-        tokio::join!(read_run(api, run, None, follow, sender), collect);
+        let (_, notes) = mpsc::channel(1);
+        tokio::join!(read_run(api, run, notes, follow, sender), collect);
         texts
     }
 
