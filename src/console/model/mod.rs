@@ -16,6 +16,8 @@ mod drafts;
 #[cfg(test)]
 mod drafts_tests;
 #[cfg(test)]
+mod drills_tests;
+#[cfg(test)]
 mod dumps_tests;
 #[cfg(test)]
 mod empty_lists_tests;
