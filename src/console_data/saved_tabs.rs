@@ -26,6 +26,8 @@ const BACKGROUND: usize = 8;
 const NODES: usize = 32;
 /// The maximum number of contexts of one table.
 const CONTEXTS: usize = 16;
+/// The maximum number of names of one image.
+pub const IMAGE_NAMES: usize = 16;
 /// The maximum number of notes on one access query.
 const NOTES: usize = 8;
 /// The maximum length of a name or a filter in bytes.
@@ -313,6 +315,13 @@ pub enum SavedScope {
     All,
     /// Pods on a node.
     OnNode(String),
+    /// Pods on a node that use an image of one of these names.
+    UsingImage {
+        /// The node.
+        node: String,
+        /// The names of the image.
+        names: Vec<String>,
+    },
     /// Objects in one namespace, regardless of the scope.
     In(String),
     /// Objects that belong to an object, which has the uid of the view.
@@ -449,6 +458,11 @@ impl SavedView {
         let only = match &self.only {
             SavedScope::All => true,
             SavedScope::OnNode(name) | SavedScope::In(name) => short(name),
+            SavedScope::UsingImage { node, names } => {
+                short(node)
+                    && (1..=IMAGE_NAMES).contains(&names.len())
+                    && names.iter().all(|name| short(name))
+            }
             SavedScope::Belonging(_, object) => object.is_sound(),
         };
         let all_short = |object: &(Option<String>, String), is: fn(&str) -> bool| {
