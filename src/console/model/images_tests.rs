@@ -91,7 +91,7 @@ fn images_of_all_nodes_are_listed_with_what_is_known_con_22() {
         assert!(nginx.contains("5m"), "{screen}");
         assert!(line("busybox").contains("built-in"), "{screen}");
         assert!(line("pause").split_whitespace().any(|word| word == "-"), "{screen}");
-        assert!(screen.contains("1 nodes: names and sizes only"), "{screen}");
+        assert!(screen.contains("1 node: names and sizes only"), "{screen}");
         assert!(screen.contains("shop/app:v1␛[2J"), "names cannot control the terminal\n{screen}");
     }
 }
@@ -239,7 +239,7 @@ fn pods_and_nodes_lead_to_their_images_con_22() {
     answer(&mut stage, vec![("node-1", listed(Vec::new()))]);
     shows(&mut stage, &["Images on node-1 3", "busybox:latest"]);
     stage.press("S S");
-    shows(&mut stage, &["SIZE↓"]);
+    shows(&mut stage, &["SIZE ↓"]);
 }
 
 #[test]
