@@ -4,7 +4,6 @@ use extension::scenario::{AllScenarioRuns, Scenario};
 use serde_json::json;
 
 use super::tabs_tests::TestConsole;
-use super::*;
 use console_data::message::{Data, Message};
 use console_screens::drills::DrillsMessage;
 use console_screens::drills::scenario_client::DrillsData;

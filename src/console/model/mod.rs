@@ -39,6 +39,8 @@ mod marks_tests;
 mod messages;
 #[cfg(test)]
 mod narrow_terminal_tests;
+#[cfg(test)]
+mod outage_tests;
 pub(crate) mod palette;
 #[cfg(test)]
 mod panic_tests;

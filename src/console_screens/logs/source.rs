@@ -170,7 +170,7 @@ async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<
             }
             Ok(Event::Init) => {}
             Err(error) => {
-                let text = format!("cannot watch pods: {}", watch_error_text(&error));
+                let text = format!("cannot watch pods: {}; trying again", watch_error_text(&error));
                 if text != complaint {
                     complaint.clone_from(&text);
                     if lines.send(vec![LogLine::note(&Arc::from(""), text)]).await.is_err() {

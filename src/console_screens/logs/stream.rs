@@ -56,9 +56,11 @@ async fn read_to_end(
     lines: &mpsc::Sender<Vec<LogLine>>,
 ) -> Result<Option<Note>, ReceiverDropped> {
     let mut position = LogPosition::default();
+    let mut complaint = String::new();
     loop {
         // The run had ended before this connection, which therefore has the rest of the log.
         let note = notes.try_recv().ok();
+        let before = position.latest;
         let mut params = LogParams {
             container: Some(run.container.clone()),
             follow: !follow.previous,
@@ -80,10 +82,17 @@ async fn read_to_end(
             Ok(stream) => read_stream(stream, &run.source, &mut position, lines).await,
             Err(error) => Err(StreamEnd::Stream(error_text(&error))),
         };
+        if position.latest != before {
+            complaint.clear();
+        }
         let is_complete = match read {
             Err(StreamEnd::ReceiverDropped) => return Err(ReceiverDropped),
+            // While the server is gone, each attempt ends in the same way.
             Err(StreamEnd::Stream(text)) => {
-                lines.send(vec![LogLine::note(&run.source, text)]).await.map_err(|_| ReceiverDropped)?;
+                if text != complaint {
+                    complaint.clone_from(&text);
+                    lines.send(vec![LogLine::note(&run.source, text)]).await.map_err(|_| ReceiverDropped)?;
+                }
                 false
             }
             Ok(()) => true,
@@ -134,7 +143,7 @@ async fn read_stream(
         let chunk = stream
             .fill_buf()
             .await
-            .map_err(|error| StreamEnd::Stream(format!("the stream broke: {error}")))?;
+            .map_err(|error| StreamEnd::Stream(format!("the connection broke: {error}")))?;
         let count = chunk.len();
         let mut batch = Vec::new();
         if count == 0 {
@@ -254,8 +263,6 @@ impl LineSplitter {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use k8s_openapi::api::core::v1::Pod;
     use kube::Client;
     use kube::client::Body;
@@ -291,6 +298,9 @@ mod tests {
         .unwrap()
     }
 
+    /// A connection that the server refuses.
+    const OUTAGE: &str = "refused";
+
     /// Returns the lines that are shown of a log that the server sends over several connections; the container runs
     /// until the last one has ended. Checks that each later connection begins at the given time.
     async fn read_over(connections: Vec<(&'static str, &'static str)>) -> Vec<String> {
@@ -301,6 +311,10 @@ mod tests {
                 let (since, log) = left.remove(0);
                 let query = request.uri().query().unwrap_or_default().replace("%3A", ":");
                 assert!(query.contains(since), "{query}");
+                if log == OUTAGE {
+                    let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+                    return std::future::ready(Err(refused));
+                }
                 log.as_bytes().to_vec()
             } else {
                 let mut pod = running_pod();
@@ -309,7 +323,7 @@ mod tests {
                 }
                 serde_json::to_vec(&pod).unwrap()
             };
-            std::future::ready(Ok::<_, Infallible>(http::Response::new(Body::from(body))))
+            std::future::ready(Ok(http::Response::new(Body::from(body))))
         });
         let follow = LogSelection {
             namespace: "default".to_owned(),
@@ -342,6 +356,23 @@ mod tests {
         let since = "sinceTime=2026-05-01T12:00:07";
         let seen = read_over(vec![("tailLines=100", first), (since, second), (since, third)]).await;
         assert_eq!(seen, ["a", "b", "c", "d", "e", "f"]);
+    }
+
+    /// A server that is gone is reported once, not at each attempt.
+    #[tokio::test(start_paused = true)]
+    async fn a_lasting_outage_is_one_line_of_a_log_con_18() {
+        let seen = read_over(vec![
+            ("tailLines=100", "2026-05-01T12:00:07Z a\n"),
+            ("sinceTime", OUTAGE),
+            ("sinceTime", OUTAGE),
+            ("sinceTime", OUTAGE),
+            ("sinceTime", "2026-05-01T12:00:07Z a\n2026-05-01T12:00:09Z b\n"),
+            ("sinceTime", OUTAGE),
+            ("sinceTime", "2026-05-01T12:00:09Z b\n2026-05-01T12:00:10Z c\n"),
+        ])
+        .await;
+        let gone = "no answer from the server: connection refused";
+        assert_eq!(seen, ["a", gone, "b", gone, "c"]);
     }
 
     #[tokio::test(start_paused = true)]
