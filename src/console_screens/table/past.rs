@@ -110,7 +110,7 @@ impl Table {
         let mut lists = vec![of(self.kind.clone())];
         match &self.only {
             RowScope::OnNode(node) | RowScope::UsingImage(ImageUse { node, .. }) => {
-                lists[0].1 = format!("&fieldSelector=spec.nodeName%3D{node}")
+                lists[0].1 = format!("&fieldSelector=spec.nodeName%3D{node}");
             }
             // The replica sets determine the pods of a deployment.
             RowScope::OwnedBy(_) if self.kind.is::<Pod>() => {
