@@ -2,8 +2,10 @@
 //! waits for a disk.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -12,7 +14,7 @@ use console_data::drafts::{self, Draft, DraftKey};
 use console_data::journal::file;
 use console_data::message::Message;
 use console_data::resource::{ClusterId, Uid};
-use console_data::saved_tabs::{self, SavedTabs};
+use console_data::saved_tabs::{self, SavedTabs, TabsHolder};
 use console_toolkit::toast::Toast;
 
 /// The number of operations that may wait for a slow disk; further ones are reported as lost.
@@ -54,12 +56,12 @@ impl DiskWriter {
         self.enqueue(DiskJob::Append(cluster, lines))
     }
 
-    /// Reads the tabs of earlier runs; they arrive as a message.
+    /// Reads the tabs of earlier runs, unless another running console has them open; the result arrives as a message.
     pub(crate) fn read_tabs(&self, cluster: Uid) -> Result<(), Toast> {
         self.enqueue(DiskJob::ReadTabs(cluster))
     }
 
-    /// Writes the tabs.
+    /// Writes the tabs, unless another running console has them open.
     pub(crate) fn save_tabs(&self, cluster: Uid, tabs: SavedTabs) -> Result<(), Toast> {
         self.enqueue(DiskJob::KeepTabs(cluster, tabs))
     }
@@ -100,14 +102,20 @@ impl DiskWriter {
 
 async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<DiskJob>, messages: mpsc::Sender<Message>) {
     let mut complained = false;
+    let holder = Arc::new(Mutex::new(TabsHolder::default()));
     while let Some(work) = waiting.recv().await {
         let place = dir.clone();
+        let holder = holder.clone();
         let done = base::task::blocking(move || match work {
             DiskJob::Read(cluster, of) => {
                 let read = Message::Journal(file::read(&place, &cluster));
                 Ok(Some(if of == ClusterId::HOME { read } else { Message::On(of, Box::new(read)) }))
             }
-            DiskJob::ReadTabs(cluster) => Ok(Some(Message::SavedTabs(saved_tabs::read(&place, &cluster)))),
+            DiskJob::ReadTabs(cluster) => Ok(Some(if holder.lock().hold(&place, &cluster) {
+                Message::SavedTabs(saved_tabs::read(&place, &cluster))
+            } else {
+                Message::TabsInUse
+            })),
             DiskJob::TellDrafts(cluster) => {
                 let drafts = drafts::read(&place, &cluster);
                 let listed: Vec<_> = drafts.into_iter().map(|draft| (draft.key, draft.at)).collect();
@@ -119,6 +127,7 @@ async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<DiskJob>, messages: 
             }
             DiskJob::KeepDraft(cluster, draft) => drafts::keep(&place, &cluster, draft).map(|()| None),
             DiskJob::ForgetDraft(cluster, key) => drafts::forget(&place, &cluster, &key).map(|()| None),
+            DiskJob::KeepTabs(cluster, _) if !holder.lock().hold(&place, &cluster) => Ok(None),
             DiskJob::KeepTabs(cluster, tabs) => saved_tabs::write(&place, &cluster, &tabs).map(|()| None),
             DiskJob::Append(cluster, lines) => file::append(&place, &cluster, &lines).map(|()| None),
         });
@@ -142,6 +151,7 @@ async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<DiskJob>, messages: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use console_data::saved_tabs::SavedTab;
 
     #[tokio::test]
     async fn the_last_requested_lines_are_written_before_the_end_con_17() {
@@ -164,5 +174,33 @@ mod tests {
         scribe.end().await;
         let received = std::iter::from_fn(|| inbox.try_recv().ok());
         assert_eq!(received.filter(|message| matches!(message, Message::Toast(_))).count(), 1, "said once");
+    }
+
+    #[tokio::test]
+    async fn only_one_running_console_reads_and_writes_the_tabs_con_17() {
+        let dir = tempfile::tempdir().unwrap();
+        let (messages, mut inbox) = mpsc::channel(8);
+        let cluster = || Uid::from("c");
+        let tabs = |namespace: &str| SavedTabs {
+            tabs: vec![SavedTab { namespace: Some(namespace.to_owned()), ..SavedTab::default() }; 2],
+            ..SavedTabs::default()
+        };
+        let start = || DiskWriter::start(dir.path().to_owned(), messages.clone());
+        let first = start();
+        assert!(first.read_tabs(cluster()).is_ok() && first.save_tabs(cluster(), tabs("one")).is_ok());
+        assert!(matches!(inbox.recv().await, Some(Message::SavedTabs(saved)) if saved.tabs.is_empty()));
+
+        let second = start();
+        assert!(second.read_tabs(cluster()).is_ok());
+        assert!(matches!(inbox.recv().await, Some(Message::TabsInUse)), "the first console runs");
+        assert!(second.save_tabs(cluster(), tabs("two")).is_ok());
+        second.end().await;
+
+        // The first console is killed: it saves nothing more.
+        first.end().await;
+        let third = start();
+        assert!(third.read_tabs(cluster()).is_ok());
+        assert!(matches!(inbox.recv().await, Some(Message::SavedTabs(saved)) if saved == tabs("one")));
+        third.end().await;
     }
 }

@@ -368,6 +368,11 @@ pub fn error_text(error: &kube::Error) -> String {
                 other => other.to_string(),
             };
             let mut source = std::error::Error::source(other);
+            // The last cause says what happened; those before it only name the layers of the connection.
+            if let Some(cause) = connection_error(source).filter(|_| matches!(other, kube::Error::Service(_)))
+            {
+                return format!("{text}: {cause}");
+            }
             while let Some(cause) = source {
                 let cause_text = cause.to_string();
                 if !text.contains(&cause_text) {
@@ -378,6 +383,29 @@ pub fn error_text(error: &kube::Error) -> String {
             text
         }
     }
+}
+
+/// Returns the error of a connection in plain words, if one of the causes is of a known kind.
+fn connection_error(mut cause: Option<&(dyn std::error::Error + 'static)>) -> Option<&'static str> {
+    use std::io::ErrorKind;
+    while let Some(error) = cause {
+        let known = error.downcast_ref().and_then(|error: &std::io::Error| match error.kind() {
+            ErrorKind::ConnectionRefused => Some("connection refused"),
+            ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::BrokenPipe
+            | ErrorKind::UnexpectedEof => Some("it closed the connection"),
+            ErrorKind::HostUnreachable => Some("no route to host"),
+            ErrorKind::NetworkUnreachable => Some("the network is unreachable"),
+            ErrorKind::TimedOut => Some("the connection timed out"),
+            _ => None,
+        });
+        if known.is_some() {
+            return known;
+        }
+        cause = error.source();
+    }
+    None
 }
 
 /// Returns [`error_text`] of the request that ended a watch.
@@ -399,6 +427,35 @@ pub(crate) fn request_error(error: &watcher::Error) -> Option<&kube::Error> {
 mod tests {
     use super::*;
     use crate::builtin_kinds;
+
+    /// CON-18: an outage is described without the layers of the connection.
+    #[test]
+    fn an_outage_is_described_in_plain_words_con_18() {
+        #[derive(Debug)]
+        struct Layer(std::io::Error);
+        impl std::fmt::Display for Layer {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("client error (Connect)")
+            }
+        }
+        impl std::error::Error for Layer {
+            fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+                Some(&self.0)
+            }
+        }
+        let service = |kind: std::io::ErrorKind| {
+            let error = Layer(std::io::Error::new(kind, "os error"));
+            error_text(&kube::Error::Service(Box::new(error)))
+        };
+        for (kind, text) in [
+            (std::io::ErrorKind::ConnectionRefused, "no answer from the server: connection refused"),
+            (std::io::ErrorKind::ConnectionReset, "no answer from the server: it closed the connection"),
+            (std::io::ErrorKind::HostUnreachable, "no answer from the server: no route to host"),
+            (std::io::ErrorKind::Other, "no answer from the server: client error (Connect): os error"),
+        ] {
+            assert_eq!(service(kind), text);
+        }
+    }
 
     /// CON-6: the grace period and the uid of an eviction are under the name the server reads.
     #[test]

@@ -7,6 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -14,6 +15,10 @@ use super::resource::Uid;
 
 /// The maximum number of clusters with retained files; the least recently written files are removed.
 pub(crate) const MAX_CLUSTERS: usize = 32;
+
+/// The extensions of documents, and of the files that lock them.
+const DOCUMENT: &str = "json";
+const LOCK: &str = "lock";
 
 /// Documents of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +36,7 @@ impl ClusterFiles {
     pub(crate) fn path(self, dir: &Path, cluster: &Uid) -> PathBuf {
         let name: String =
             cluster.as_str().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
-        dir.join(self.directory).join(format!("{name}.json"))
+        dir.join(self.directory).join(format!("{name}.{DOCUMENT}"))
     }
 
     /// Reads a cluster's file; `None` if it is absent or unreadable.
@@ -61,8 +66,28 @@ impl ClusterFiles {
             .write_all(&serde_json::to_vec(document)?)
             .and_then(|()| std::fs::rename(&beside, &path))
             .inspect_err(|_| drop(std::fs::remove_file(&beside)));
-        remove_oldest_files(&place);
+        remove_oldest_files(&place, DOCUMENT);
         written
+    }
+
+    /// Locks a cluster's file for one process until the result is dropped or the process ends; the error is
+    /// `WouldBlock` while another process holds it. The lock has a file of its own, because a write replaces the file.
+    pub(crate) fn lock(self, dir: &Path, cluster: &Uid) -> std::io::Result<std::fs::File> {
+        let path = self.path(dir, cluster).with_extension(LOCK);
+        let place = dir.join(self.directory);
+        std::fs::create_dir_all(&place)?;
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(&path)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        // A write renews the time of the file, which decides which files are removed.
+        file.write_all(format!("{}\n", std::process::id()).as_bytes())?;
+        remove_oldest_files(&place, LOCK);
+        Ok(file)
     }
 
     /// Removes a cluster's file if it exists.
@@ -75,11 +100,11 @@ impl ClusterFiles {
 }
 
 /// Removes the oldest files: a cluster that is recreated for each run must not fill the disk.
-fn remove_oldest_files(place: &Path) {
+fn remove_oldest_files(place: &Path, extension: &str) {
     let Ok(all) = std::fs::read_dir(place) else { return };
     let mut all: Vec<_> = all
         .filter_map(Result::ok)
-        .filter(|file| file.path().extension().is_some_and(|ending| ending == "json"))
+        .filter(|file| file.path().extension().is_some_and(|ending| ending == extension))
         .filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path())))
         .collect();
     all.sort_by(|(a, _), (b, _)| b.cmp(a));

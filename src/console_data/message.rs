@@ -58,6 +58,8 @@ pub enum Message {
     Extensions(Extensions),
     /// The tabs that an earlier run saved for this cluster.
     SavedTabs(SavedTabs),
+    /// Another running console shows this cluster: the saved tabs are its own.
+    TabsInUse,
     /// The draft for the object of that screen.
     Draft(ScreenId, Box<Draft>),
     /// The objects and times of drafts from earlier runs, oldest first.

@@ -123,6 +123,19 @@ impl ImageRow {
     }
 }
 
+/// Returns the full name of an image: `docker.io/library/nginx:latest` for `nginx`.
+pub fn full_image_name(name: &str) -> String {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    let tagged = if last.contains([':', '@']) { name.to_owned() } else { format!("{name}:latest") };
+    let first = tagged.split('/').next().unwrap_or_default();
+    let has_registry = first.contains(['.', ':']) || first == "localhost";
+    match (tagged.contains('/'), has_registry) {
+        (true, true) => tagged,
+        (true, false) => format!("docker.io/{tagged}"),
+        (false, _) => format!("docker.io/library/{tagged}"),
+    }
+}
+
 /// Returns the rows of a node whose kubelet lists its images.
 pub fn of_kubelet(node: &str, listed: &NodeImages) -> Vec<ImageRow> {
     let pulls = listed.pulls.iter().map(|pull| of_pull(node, pull));
@@ -310,6 +323,20 @@ mod tests {
         ] {
             let row = of_image("n", &NodeImage { id: id.to_owned(), ..NodeImage::default() });
             assert_eq!(row.short_id(), short);
+        }
+    }
+
+    #[test]
+    fn names_are_completed_as_container_tools_do_con_22() {
+        for (name, expected) in [
+            ("nginx", "docker.io/library/nginx:latest"),
+            ("nginx:1.27", "docker.io/library/nginx:1.27"),
+            ("curlimages/curl", "docker.io/curlimages/curl:latest"),
+            ("127.0.0.1:5000/me/app:1", "127.0.0.1:5000/me/app:1"),
+            ("localhost/app", "localhost/app:latest"),
+            ("x.io/y@sha256:1", "x.io/y@sha256:1"),
+        ] {
+            assert_eq!(full_image_name(name), expected);
         }
     }
 }

@@ -111,11 +111,13 @@ impl Kind {
         }
     }
 
-    /// Returns the plural of the kind as a heading: `ReplicaSets`, `NetworkPolicies`.
+    /// Returns the plural of the kind as a heading: `ReplicaSets`, `NetworkPolicies`. Podium's snapshots and restores
+    /// are `Snapshots` and `Restores`, as their commands are called.
     pub fn heading(&self) -> String {
-        let kind = &self.kind;
+        let is_own = self.resource.group == extension::GROUP;
+        let kind = self.kind.strip_prefix("Cluster").filter(|_| is_own).unwrap_or(&self.kind);
         match () {
-            () if kind.to_lowercase() == self.resource.plural || kind.ends_with("ics") => kind.clone(),
+            () if kind.to_lowercase() == self.resource.plural || kind.ends_with("ics") => kind.to_owned(),
             () if kind.ends_with('s') => format!("{kind}es"),
             () if kind.ends_with("cy") || kind.ends_with("ry") || kind.ends_with("ty") => {
                 format!("{}ies", &kind[..kind.len() - 1])

@@ -5,6 +5,7 @@
 //! The files are untrusted input: their size is bounded, and invalid entries are dropped. A kind is found by its
 //! resource, an object by its name; the uid shows whether it is still the same object.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ const BACKGROUND: usize = 8;
 const NODES: usize = 32;
 /// The maximum number of contexts of one table.
 const CONTEXTS: usize = 16;
+/// The maximum number of names of one image.
+pub const IMAGE_NAMES: usize = 16;
 /// The maximum number of notes on one access query.
 const NOTES: usize = 8;
 /// The maximum length of a name or a filter in bytes.
@@ -312,6 +315,13 @@ pub enum SavedScope {
     All,
     /// Pods on a node.
     OnNode(String),
+    /// Pods on a node that use an image of one of these names.
+    UsingImage {
+        /// The node.
+        node: String,
+        /// The names of the image.
+        names: Vec<String>,
+    },
     /// Objects in one namespace, regardless of the scope.
     In(String),
     /// Objects that belong to an object, which has the uid of the view.
@@ -448,6 +458,11 @@ impl SavedView {
         let only = match &self.only {
             SavedScope::All => true,
             SavedScope::OnNode(name) | SavedScope::In(name) => short(name),
+            SavedScope::UsingImage { node, names } => {
+                short(node)
+                    && (1..=IMAGE_NAMES).contains(&names.len())
+                    && names.iter().all(|name| short(name))
+            }
             SavedScope::Belonging(_, object) => object.is_sound(),
         };
         let all_short = |object: &(Option<String>, String), is: fn(&str) -> bool| {
@@ -480,6 +495,34 @@ impl SavedView {
         let named = short(&self.group) && short(&self.plural) && self.sort.as_deref().is_none_or(short);
         let filter = short(&self.filter) && Query::parse(&self.filter).is_ok();
         only && selected && object && uid && of_object && container && contexts && named && filter
+    }
+}
+
+/// The tabs of clusters, which one console at a time reads and writes. A console that is killed holds them no longer.
+#[derive(Debug, Default)]
+pub struct TabsHolder {
+    held: Option<(Uid, Option<File>)>,
+}
+
+impl TabsHolder {
+    /// Holds the tabs of a cluster until the console ends; false if another running console holds them.
+    pub fn hold(&mut self, dir: &Path, cluster: &Uid) -> bool {
+        if self.held.as_ref().is_some_and(|(held, _)| held == cluster) {
+            return true;
+        }
+        match FILES.lock(dir, cluster) {
+            Ok(lock) => {
+                self.held = Some((cluster.clone(), Some(lock)));
+                true
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => false,
+            // A directory without locks, or one that cannot be written, still has tabs to read.
+            Err(error) => {
+                tracing::warn!(%error, dir = %dir.display(), "cannot lock the tabs of the last run");
+                self.held = Some((cluster.clone(), None));
+                true
+            }
+        }
     }
 }
 

@@ -137,7 +137,7 @@ fn deleted_by(change: &Mutation) -> Vec<ObjectRef> {
 fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
     let done = &entry.outcome.action;
     let id = entry.id;
-    let title = format!("{} in {}", verb(entry), done.target.describe());
+    let title = format!("{} the change of {}", verb(entry), done.target.describe());
     let inverse = done.inverse.as_ref().map(|inverse| &inverse.mutation);
     let mut fields = Fields::default();
     let name = inverse.and_then(|inverse| delete::confirmation(&deleted_by(inverse)));

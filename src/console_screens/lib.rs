@@ -194,6 +194,8 @@ pub enum ToastArea {
     Above(u16),
     /// Below this number of lines at the top of the screen.
     Below(u16),
+    /// At the top or at the bottom of the screen, on the side of this line that has more space: the line has the cursor.
+    BesideLine(u16),
 }
 
 macro_rules! screens {
@@ -426,8 +428,11 @@ impl Screen {
     /// Returns the position where toasts may cover the screen for a moment.
     pub fn toast_area(&self) -> ToastArea {
         match self {
-            // The last lines contain the prompt or the newest line.
-            Self::Terminal(_) | Self::Logs(_) | Self::Edit(_) => ToastArea::Top,
+            // The user looks at the cursor.
+            Self::Terminal(terminal) => terminal.cursor_line().map_or(ToastArea::Top, ToastArea::BesideLine),
+            Self::Edit(edit) => edit.cursor_line().map_or(ToastArea::Top, ToastArea::BesideLine),
+            // The last line is the newest one.
+            Self::Logs(_) => ToastArea::Top,
             // Toasts cover the revisions, not the cockpit with its totals.
             Self::Rollout(rollout) => ToastArea::Below(rollout.head.get()),
             // Toasts go between the pods, which rarely fill the screen, and the options.

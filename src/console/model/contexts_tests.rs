@@ -396,7 +396,10 @@ async fn a_context_that_does_not_answer_is_named_and_its_rows_stay_con_18() {
             stage.on(PROD, Message::Link(down));
             stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(12)).unwrap();
             let screen = stage.screen();
-            assert!(screen.contains("✖ prod no answer 12s, ctrl-r retries · connection refused"), "{screen}");
+            assert!(
+                screen.contains("✖ prod no answer for 12s, trying again, ctrl-r now · connection refused"),
+                "{screen}"
+            );
             assert!(screen.contains("only-prod") && screen.contains("2 of 3 live"), "{screen}");
             let is_dim = |stage: &mut TestConsole, text: &str| {
                 let screen = stage.screen();
@@ -437,14 +440,14 @@ async fn forbidden_lacking_and_silent_contexts_are_distinguished_con_18() {
     stage.on(QA, Message::Link(Link::Refused(ResourceKey::of::<Pod>(), refused)));
     stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(3)).unwrap();
     let screen = stage.screen();
-    assert!(screen.contains("✖ prod no answer 3s · ○ qa not allowed"), "{screen}");
+    assert!(screen.contains("✖ prod no answer for 3s · ○ qa not allowed"), "{screen}");
     assert!(screen.contains("no route to host") && screen.contains("● podium"), "{screen}");
     assert!(screen.contains(" cart "), "the others are there: {screen}");
     // Without any rows each cluster states its reason.
     stage.press(": \"pods_@prod,qa\" enter");
     let screen = stage.screen();
     assert!(
-        screen.contains("prod  no answer 3s: context prod does not answer: no route to host"),
+        screen.contains("prod  no answer for 3s: context prod does not answer: no route to host"),
         "{screen}"
     );
     assert!(screen.contains("qa  not allowed: pods is forbidden: User me"), "{screen}");
@@ -666,7 +669,7 @@ async fn several_contexts_are_read_aloud_con_20() {
     stage.on(QA, Message::Link(down));
     stage.now = stage.now.saturating_add(jiff::SignedDuration::from_secs(5)).unwrap();
     let speech = hear(&stage);
-    assert!(speech.contains("Attention: qa no answer 5s"), "{speech}");
+    assert!(speech.contains("Attention: qa no answer for 5s"), "{speech}");
     stage.press("ctrl-d");
     let speech = hear(&stage);
     assert!(

@@ -1,16 +1,18 @@
 //! The images of nodes: the list, pulls with their progress, removals, and the way from and to pods (CON-22); and the
 //! progress of pulls in pods (CON-4).
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use serde_json::{Value, json};
 
 use super::Job;
 use super::tabs_tests::{TestConsole, objects, pod};
 use console_data::action::Mutation;
 use console_data::message::{Data, Message};
+use console_data::saved_tabs::SavedTabs;
 use console_data::store::{Change, Delta};
 use console_operations::operations::image::ImageOperation;
 use console_screens::images::{ImagesData, NodeAnswer, TextData};
+use console_screens::table::Table;
 use console_toolkit::theme::depth::Depth;
 use object::node_image::{NodeImage, NodeImagePull, NodeImageSource, NodeImages};
 
@@ -89,7 +91,7 @@ fn images_of_all_nodes_are_listed_with_what_is_known_con_22() {
         assert!(nginx.contains("5m"), "{screen}");
         assert!(line("busybox").contains("built-in"), "{screen}");
         assert!(line("pause").split_whitespace().any(|word| word == "-"), "{screen}");
-        assert!(screen.contains("1 nodes: names and sizes only"), "{screen}");
+        assert!(screen.contains("1 node: names and sizes only"), "{screen}");
         assert!(screen.contains("shop/app:v1␛[2J"), "names cannot control the terminal\n{screen}");
     }
 }
@@ -172,11 +174,56 @@ fn an_image_leads_to_its_details_its_explanation_its_pods_and_its_node_con_22() 
     shows(&mut stage, &["a=␛]0;x␇"]);
     stage.press("esc e");
     shows(&mut stage, &["Source of nginx:1.27 on node-1"]);
-    stage.press("esc u");
-    assert_eq!(stage.model.top().1.name(), "Table");
-    shows(&mut stage, &["on node-1", "/^(web)$"]);
     stage.press("esc esc o");
     shows(&mut stage, &["Nodes", "node-1"]);
+}
+
+#[test]
+fn an_image_leads_to_the_pods_that_use_it_con_22() {
+    let mut stage = stage(110, 30);
+    let on_node = |namespace: &str, name: &str, image: &str| {
+        let mut pod = pod(namespace, name);
+        pod["spec"] = json!({"nodeName": "node-1", "containers": [{"name": "main", "image": image}]});
+        pod
+    };
+    let mut away = on_node("default", "away", "nginx:1.27");
+    away["spec"]["nodeName"] = json!("other-1");
+    // The kubelet names the pod `web`, the container of `late` the image; another `web` only has the same name.
+    let pods = [
+        on_node("default", "web", "nginx@sha256:0123"),
+        on_node("shop", "web", "httpd:2"),
+        on_node("shop", "late", "docker.io/library/nginx:1.27"),
+        away,
+    ];
+    stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
+    stage.press(": \"images\" enter");
+    answer(&mut stage, vec![("node-1", listed(Vec::new())), ("other-1", NodeAnswer::Absent)]);
+    stage.press("/ \"27\" enter u");
+    let check = |stage: &mut TestConsole, count: usize| {
+        let screen = stage.screen();
+        assert!(screen.contains(&format!("Pods using nginx:1.27 on node-1 {count} ")), "{screen}");
+        let is_row = |line: &&str| line.contains("Running");
+        let rows: Vec<&str> = screen.lines().filter(is_row).collect();
+        assert_eq!(rows.len(), count, "{screen}");
+        assert!(rows.iter().any(|row| row.contains("late")), "{screen}");
+        screen
+    };
+    let screen = check(&mut stage, 2);
+    assert!(screen.contains("▸ Pods of nginx:1.27") && !screen.contains('^'), "{screen}");
+    stage.press("/ \"nothing\" enter esc");
+    check(&mut stage, 2);
+    // The next session finds the pods by the names of the image.
+    stage.model.setup.config_dir = Some("/nowhere".into());
+    let system = json!({"metadata": {"name": "kube-system", "uid": "c1"}});
+    stage.feed(Delta::of::<Namespace>(vec![Change::Applied(objects([system]).remove(0))]));
+    stage.model.update(Message::SavedTabs(SavedTabs::default()), stage.now);
+    let (_, saved) = stage.model.saved_tabs().expect("known");
+    let saved: SavedTabs = serde_json::from_str(&serde_json::to_string(&saved).unwrap()).unwrap();
+    stage.press("esc esc");
+    let table = saved.tabs[0].views.last().expect("a table").clone();
+    let view = Table::restored(console_data::builtin_kinds::kind::<Pod>(), None, Vec::new(), None, table);
+    stage.model.open(view.into(), stage.now);
+    check(&mut stage, 1);
 }
 
 #[test]
@@ -192,7 +239,7 @@ fn pods_and_nodes_lead_to_their_images_con_22() {
     answer(&mut stage, vec![("node-1", listed(Vec::new()))]);
     shows(&mut stage, &["Images on node-1 3", "busybox:latest"]);
     stage.press("S S");
-    shows(&mut stage, &["SIZE↓"]);
+    shows(&mut stage, &["SIZE ↓"]);
 }
 
 #[test]

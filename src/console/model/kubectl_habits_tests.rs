@@ -761,7 +761,7 @@ fn snapshots_and_faults_are_made_from_their_tables_safe_8() {
     let columns = vec![serde_json::from_value(json!({"name": "Name"})).unwrap()];
     let rows: Vec<Arc<console_data::server_table::TableRow>> = objects([row]);
     stage.feed(Delta::of_table(snapshots.resource.clone(), Some(columns), vec![Change::Reset(rows)]));
-    shows(&mut stage, &["<a>save", "<r>restore", "<f>fork"]);
+    shows(&mut stage, &["╭ Snapshots 1", "▸ Snapshots", "<a>save", "<r>restore", "<f>fork"]);
     // An invalid name is refused where it can be corrected.
     assert!(acts(&stage.press("a \"my_snapshot\" enter")).is_empty());
     shows(&mut stage, &["Save a snapshot of the cluster", "a name has only lower-case letters, digits"]);

@@ -16,6 +16,8 @@ mod drafts;
 #[cfg(test)]
 mod drafts_tests;
 #[cfg(test)]
+mod drills_tests;
+#[cfg(test)]
 mod dumps_tests;
 #[cfg(test)]
 mod empty_lists_tests;
@@ -31,10 +33,14 @@ mod joining;
 #[cfg(test)]
 mod kubectl_habits_tests;
 #[cfg(test)]
+mod logs_tests;
+#[cfg(test)]
 mod marks_tests;
 mod messages;
 #[cfg(test)]
 mod narrow_terminal_tests;
+#[cfg(test)]
+mod outage_tests;
 pub(crate) mod palette;
 #[cfg(test)]
 mod panic_tests;

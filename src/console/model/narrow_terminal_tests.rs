@@ -10,6 +10,7 @@ use console_data::message::{Data, Message};
 use console_data::resource::{ObjectRef, ResourceKey, Uid};
 use console_data::store::{Change, Delta};
 use console_operations::effect::ForwardRequest;
+use console_screens::describe::DescribeData;
 use console_screens::forwards::ForwardsData;
 use console_screens::forwards::forwarder::{Report, State};
 use console_toolkit::command::Command;
@@ -243,4 +244,38 @@ fn a_narrow_table_of_the_server_keeps_its_first_columns_con_20() {
     stage.resize(40, 12);
     let narrow = heading(&mut stage);
     assert!(narrow.contains("STATUS") && !narrow.contains("ACCESS"), "{narrow}");
+}
+
+/// The longest name that Kubernetes allows is cut, and takes at most half of the table; its description has all of it.
+#[test]
+fn a_very_long_name_leaves_space_to_the_other_columns_con_20() {
+    let long = format!("a{}", "n".repeat(252));
+    for width in [80, 100, 160, 240] {
+        let mut stage = TestConsole::new(width, 24);
+        let pods = [&long, "web"].map(|name| pod("default", name));
+        stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods.clone()))]));
+        stage.press("p");
+        let screen = stage.screen();
+        let name = screen.lines().find_map(|line| line.split(' ').find(|word| word.starts_with("ann")));
+        let name = name.unwrap_or_else(|| panic!("{screen}"));
+        let columns = name.chars().count();
+        assert!(name.ends_with('…'), "{width}: {name}\n{screen}");
+        assert!(
+            columns >= 24 && columns <= (usize::from(width) / 2 + 4).max(48),
+            "{width}: {columns}\n{screen}"
+        );
+        for heading in ["NAMESPACE", "READY", "STATUS", "RESTARTS", "AGE"] {
+            assert!(screen.contains(heading), "{width}: {heading}\n{screen}");
+        }
+        stage.press("d");
+        let id = stage.model.top().0;
+        let mut object = pods[0].clone();
+        object["kind"] = json!("Pod");
+        stage.model.update(Message::Data(id, Data::new(DescribeData::Object(Box::new(object)))), stage.now);
+        stage.press("w");
+        let screen = stage.screen();
+        let from = screen.find("Name:").unwrap_or_else(|| panic!("{screen}"));
+        let shown: String = screen[from + "Name:".len()..].split(['│', ' ', '\n']).collect();
+        assert!(shown.starts_with(&long), "{width}\n{screen}");
+    }
 }

@@ -132,6 +132,15 @@ impl Model {
         self.restore_when_ready(now)
     }
 
+    /// Starts with the overview, because the saved tabs are open in another console.
+    pub(super) fn tabs_are_in_use(&mut self, now: Timestamp) {
+        if matches!(self.restore, RestoreState::Unread) {
+            self.restore = RestoreState::Done;
+            let text = "another console is open on this cluster: this one starts with the overview, and saves its tabs once the other ends";
+            self.toast(Toast::info(text), now);
+        }
+    }
+
     /// Restores the tabs once everything that they need is known.
     pub(super) fn restore_when_ready(&mut self, now: Timestamp) -> Vec<Job> {
         let RestoreState::Waiting(saved) = &self.restore else { return Vec::new() };

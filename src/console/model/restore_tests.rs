@@ -238,6 +238,23 @@ fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
     assert!(stage.model.saved_tabs().is_some_and(|(_, tabs)| tabs.was_left));
 }
 
+/// The first console may be in a drain, which the second one must not call interrupted.
+#[test]
+fn a_second_console_on_a_cluster_says_that_the_first_runs_con_17() {
+    for (width, height) in [(80, 24), (140, 40)] {
+        let (mut stage, _) = started(width, height);
+        stage.model.update(Message::TabsInUse, stage.now);
+        let screen = stage.screen();
+        assert!(screen.contains("another console is open on this cluster"), "{screen}");
+        assert!(!screen.contains("ended unexpectedly") && stage.model.tabs.count() == 1, "{screen}");
+        let jobs = stage.press("p");
+        assert!(
+            jobs.iter().any(|job| matches!(job, Job::SaveTabs(..))),
+            "its tabs are saved once the first ends"
+        );
+    }
+}
+
 #[test]
 fn drains_terminals_and_editors_come_back_and_do_nothing_by_themselves_con_17() {
     let of = |plural: &str, name: &str, screen: SavedScreen| SavedView {

@@ -4,10 +4,12 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::tabs_tests::{TestConsole, objects, pod, setup};
 use super::*;
+use console_data::message::Message;
 use console_data::store::{Change, Delta};
 use console_operations::pane::{Outcome, PaneEvent, StartProgress};
 use console_screens::terminal::TerminalData;
 use console_toolkit::theme::depth::Depth;
+use console_toolkit::toast::Toast;
 
 fn footer(stage: &mut TestConsole) -> String {
     stage.screen().lines().last().unwrap_or_default().trim().to_owned()
@@ -100,4 +102,23 @@ fn a_read_only_console_starts_no_session_again_con_8() {
     assert_eq!(footer(&mut stage), "<c>copy  <enter>close");
     let jobs = stage.press("r");
     assert!(jobs.is_empty() && stage.screen().contains("read-only"), "{jobs:?}\n{}", stage.screen());
+}
+
+/// A toast is at the other end of the screen than the cursor.
+#[test]
+fn a_toast_never_covers_the_line_of_the_cursor_con_15() {
+    for rows in 0..24 {
+        for height in [12, 24] {
+            let mut stage = TestConsole::new(80, height);
+            stage.press("p");
+            let id = stage.shell();
+            stage.screen();
+            let output = format!("{}{}$ ", "line\r\n".repeat(rows), "x".repeat(70));
+            stage.send(id, TerminalData::Event(PaneEvent::Output(output.into_bytes().into())));
+            stage.model.update(Message::Toast(Toast::warning("drill passed: 90 of 100")), stage.now);
+            let screen = stage.screen();
+            assert!(screen.contains("drill passed"), "{height}, {rows}:\n{screen}");
+            assert!(screen.contains(&format!("{}$ ", "x".repeat(70))), "{height}, {rows}:\n{screen}");
+        }
+    }
 }

@@ -54,7 +54,7 @@ fn banner_text(states: &[State], silent: bool, cx: &Context<'_>, width: usize) -
         })
         .collect();
     let key = cx.bindings.key(Command::Refresh).filter(|_| silent);
-    let key = key.map(|key| format!(", {key} retries")).unwrap_or_default();
+    let key = key.map(|key| format!(", trying again, {key} now")).unwrap_or_default();
     let mut text = format!(" {}{key}", all.join(" · "));
     let reasons = states.iter().filter_map(|state| Some((state, state.reason.as_deref()?)));
     for (state, why) in reasons {

@@ -72,6 +72,17 @@ pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, 
     frame.render_widget(Line::from(spans), area);
 }
 
+/// Draws the keys that bring back the frame and the view before, of a view that has the whole screen.
+pub(super) fn draw_ways_back(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let mut spans = vec![Span::raw(" ")];
+    for (command, what) in [(Command::FullScreen, "frame"), (Command::Back, "back")] {
+        let Some(key) = cx.bindings.key(command) else { continue };
+        spans.push(Span::styled(format!("<{key}>"), cx.theme.help.key));
+        spans.push(Span::styled(format!("{what}{:GAP$}", ""), cx.theme.help.text));
+    }
+    frame.render_widget(Line::from(spans), area);
+}
+
 /// Returns the keys that apply here. Keys that work everywhere are learned quickly: only three of them are shown.
 fn hints(model: &Model, cx: &Context<'_>) -> Vec<Hint> {
     let mut contexts = model.key_contexts(cx.now);

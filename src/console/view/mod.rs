@@ -73,7 +73,6 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
 
     let bare = screen.full_screen();
     let head = u16::from(model.header && !bare);
-    let foot = u16::from(!bare || model.prompt.is_some());
     let bar = u16::from(model.tabs.count() > 1 && !bare);
     model.shared.tab_areas.borrow_mut().clear();
     model.shared.anchors.borrow_mut().clear();
@@ -85,7 +84,7 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
         Constraint::Length(banners.len() as u16),
         Constraint::Min(0),
         Constraint::Length(panel.as_ref().map_or(0, tour::Panel::height)),
-        Constraint::Length(foot),
+        Constraint::Length(1),
     ])
     .areas(area);
     let panes = if bare { Panes::Alone(body) } else { Panes::of(model, body) };
@@ -117,14 +116,14 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
         None => (screen.toast_area(), Rect { y: body.y + 1, height: body.height.saturating_sub(2), ..body }),
     };
     toasts::draw(model.toasts.iter(), toast_area, &cx, frame, room);
-    if foot > 0 {
-        if let Some((_, dialog)) = &model.dialog {
-            footer::draw_dialog(dialog, &cx, frame, footer);
-        } else if model.prompt.is_some() {
-            footer::draw_prompt(model, &cx, frame, footer, body);
-        } else {
-            footer::draw_keys(model, &cx, frame, footer);
-        }
+    if let Some((_, dialog)) = &model.dialog {
+        footer::draw_dialog(dialog, &cx, frame, footer);
+    } else if model.prompt.is_some() {
+        footer::draw_prompt(model, &cx, frame, footer, body);
+    } else if bare {
+        footer::draw_ways_back(&cx, frame, footer);
+    } else {
+        footer::draw_keys(model, &cx, frame, footer);
     }
 }
 

@@ -27,15 +27,26 @@ pub(super) fn draw<'a>(
     frame: &mut Frame<'_>,
     area: Rect,
 ) {
+    let top = area.y;
     let area = match toast_area {
         ToastArea::Above(lines) => Rect { height: area.height.saturating_sub(lines), ..area },
         ToastArea::Below(lines) => {
             let lines = lines.min(area.height);
             Rect { y: area.y + lines, height: area.height - lines, ..area }
         }
+        ToastArea::BesideLine(line) if line >= area.height / 2 => {
+            Rect { height: line.min(area.height), ..area }
+        }
+        ToastArea::BesideLine(line) => {
+            Rect { y: area.y + line + 1, height: area.height.saturating_sub(line + 1), ..area }
+        }
         ToastArea::Top | ToastArea::Bottom => area,
     };
-    let from_top = matches!(toast_area, ToastArea::Top | ToastArea::Below(_));
+    let from_top = match toast_area {
+        ToastArea::Top | ToastArea::Below(_) => true,
+        ToastArea::Bottom | ToastArea::Above(_) => false,
+        ToastArea::BesideLine(_) => area.y == top,
+    };
     let mut free = area;
     for (toast, ends) in toasts.rev() {
         cx.redraw_at(*ends);

@@ -42,7 +42,7 @@ pub struct PodSummary {
     /// Its quality of service.
     pub(crate) qos: Option<Arc<str>>,
     /// The images of its containers.
-    pub(crate) images: Arc<str>,
+    pub images: Arc<str>,
     /// The limits of all its containers, if each has one: in thousandths of a CPU, and in bytes.
     pub(crate) limits: (Option<i64>, Option<i64>),
     /// The requests of its containers: in thousandths of a CPU, and in bytes.

@@ -14,7 +14,9 @@ use std::path::PathBuf;
 use futures::future::BoxFuture;
 
 pub use route::{ConnectionRoute, FilesRoute, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
-pub use route::{ForwardRequest, ImageContent, ImageScope, ImageTextRoute, PaneContent, SplitDirection};
+pub use route::{
+    ForwardRequest, ImageContent, ImageScope, ImageTextRoute, ImageUse, PaneContent, SplitDirection,
+};
 pub use run::{Outbox, Runner};
 
 use super::dialog;

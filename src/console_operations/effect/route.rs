@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use console_data::access::AccessQuery;
+use console_data::node_images::full_image_name;
 use console_data::point_in_time::TimeSelector;
 use console_data::resource::{ClusterId, Kind, ObjectRef, Uid};
 
@@ -14,6 +15,8 @@ pub enum RowScope {
     All,
     /// Pods on a node.
     OnNode(String),
+    /// Pods on a node that use an image.
+    UsingImage(ImageUse),
     /// Objects owned by this object, directly or indirectly.
     OwnedBy(ObjectRef),
     /// Objects in one namespace, regardless of the scope.
@@ -24,6 +27,37 @@ pub enum RowScope {
     Using(ObjectRef),
     /// Events about this object.
     About(ObjectRef),
+}
+
+/// An image of a node, and its pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageUse {
+    /// The node.
+    pub node: String,
+    /// The image's names, best first; its identity if it has none.
+    pub names: Vec<String>,
+    /// The pods that the node has named: `NAMESPACE/NAME`. Others use the image if one of their containers names it.
+    pub pods: Vec<String>,
+}
+
+impl ImageUse {
+    /// Describes the image: `nginx:1.27 on node-1`.
+    pub fn describe(&self) -> String {
+        format!("{} on {}", self.name(), self.node)
+    }
+
+    /// Returns the best name of the image.
+    pub fn name(&self) -> &str {
+        self.names.first().map_or("", String::as_str)
+    }
+
+    /// Reports whether a pod of the node uses the image; `images` are those of its containers, separated by commas.
+    pub fn includes(&self, namespace: &str, name: &str, images: &str) -> bool {
+        let is_named = |pod: &String| pod.split_once('/') == Some((namespace, name));
+        let full = || self.names.iter().map(|name| full_image_name(name));
+        self.pods.iter().any(is_named)
+            || images.split(',').any(|image| full().any(|name| name == full_image_name(image)))
+    }
 }
 
 /// The arrangement of a tab's panes.

@@ -118,6 +118,13 @@ impl Emulator {
         screen.rows(0, columns).nth(usize::from(row)).unwrap_or_default()
     }
 
+    /// Returns the line of the cursor, counted from the top of the screen, while it is visible.
+    pub fn cursor_row(&self) -> Option<u16> {
+        let screen = self.parser.screen();
+        let is_visible = !screen.hide_cursor() && self.scrolled() == 0;
+        is_visible.then(|| screen.cursor_position().0)
+    }
+
     /// Returns the visible text.
     pub fn text(&self) -> String {
         self.parser.screen().contents()

@@ -114,7 +114,7 @@ enum ReadError {
 impl ReadError {
     fn text(&self) -> String {
         match self {
-            Self::Late => format!("the server did not answer in {} s", TIMEOUT.as_secs()),
+            Self::Late => format!("no answer from the server within {} s", TIMEOUT.as_secs()),
             Self::By(error) => match &**error {
                 kube::Error::Api(status) if status.code == 403 => {
                     format!("not allowed: {}", error_text(error))
@@ -262,6 +262,9 @@ mod tests {
             std::future::pending::<Result<Response<Body>, kube::Error>>()
         });
         let client = Client::new(service, "default");
-        assert_eq!(self_rules(client, "shop").await.expect_err("late"), "the server did not answer in 20 s");
+        assert_eq!(
+            self_rules(client, "shop").await.expect_err("late"),
+            "no answer from the server within 20 s"
+        );
     }
 }

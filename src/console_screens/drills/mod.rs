@@ -139,6 +139,25 @@ impl Drills {
         begins.map(|action| Effect::Act(Box::new(action))).into_iter().collect()
     }
 
+    /// Returns the line in the lower border: the running drill, or the key that starts one.
+    fn hint(&self, cx: &Context<'_>) -> String {
+        let key = |command| {
+            let key = cx.bindings.key_in(command, KeyContext::Drills).or_else(|| cx.bindings.key(command));
+            key.map(|key| key.to_string()).unwrap_or_default()
+        };
+        let selected = self.rows.get(self.at()).filter(|row| row.is_playing());
+        match selected.or_else(|| self.rows.iter().find(|row| row.is_playing())) {
+            Some(row) => {
+                let name = clean(&row.name);
+                let keys = selected
+                    .map(|_| format!(" · {} hint · {} stop", key(Command::DrillHint), key(Command::Stop)));
+                format!("{name} is running{}", keys.unwrap_or_default())
+            }
+            None if self.refuses(cx, Command::Enter).is_some() => String::new(),
+            None => format!("{} starts one", key(Command::Enter)),
+        }
+    }
+
     fn note(&self) -> Option<&str> {
         if let Some(why) = &self.failed {
             return Some(why);
@@ -220,8 +239,9 @@ impl View for Drills {
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-        let key = cx.bindings.key(Command::Enter).map(|key| key.to_string()).unwrap_or_default();
-        let hint = Line::styled(format!(" {key} starts one "), cx.theme.body.dim).right_aligned();
+        let hint = fit(&self.hint(cx), usize::from(area.width).saturating_sub(6)).into_owned();
+        let hint = if hint.is_empty() { hint } else { format!(" {hint} ") };
+        let hint = Line::styled(hint, cx.theme.body.dim).right_aligned();
         let block = cx.theme.block_focused("Drills").title_bottom(hint);
         let inner = block.inner(area);
         frame.render_widget(block, area);

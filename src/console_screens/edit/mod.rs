@@ -105,6 +105,8 @@ pub struct Edit {
     pub(super) review: Scroll,
     /// First visible line of the text.
     pub(super) top: std::cell::Cell<usize>,
+    /// The line of the cursor on the screen, as of the last draw.
+    pub(super) cursor_line: std::cell::Cell<u16>,
 }
 
 impl Edit {
@@ -124,6 +126,7 @@ impl Edit {
             typed_at: Timestamp::UNIX_EPOCH,
             review: Scroll::default(),
             top: std::cell::Cell::new(0),
+            cursor_line: std::cell::Cell::new(0),
         }
     }
 
@@ -183,6 +186,12 @@ impl Edit {
 
     pub(super) fn is_changed(&self) -> bool {
         !matches!(self.stage, EditStage::Loading | EditStage::Failed(_)) && self.text() != self.before
+    }
+
+    /// Returns the line of the cursor on the screen, while there is one.
+    pub(crate) fn cursor_line(&self) -> Option<u16> {
+        let is_typing = matches!(self.stage, EditStage::Typing | EditStage::Checking) && !self.offers();
+        is_typing.then(|| self.cursor_line.get())
     }
 
     /// Replaces the text; the cursor stays on its line.

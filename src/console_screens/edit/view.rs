@@ -156,6 +156,7 @@ fn draw_text(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
             let before: String = line.chars().skip(left).take(column - left).collect();
             let x = area.x + u16::try_from(digits + 2 + before.width()).unwrap_or(u16::MAX);
             let y = area.y + u16::try_from(rows.len()).unwrap_or(u16::MAX);
+            edit.cursor_line.set(y.saturating_sub(area.y));
             if cx.focused {
                 frame.set_cursor_position((x.min(area.right().saturating_sub(1)), y));
             }

@@ -33,10 +33,10 @@ use super::View;
 use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
-use console_data::node_images::{self, ImageColumn, ImageRow, PullRow};
+use console_data::node_images::{self, ImageColumn, ImageRow, PullRow, full_image_name};
 use console_data::query;
 use console_operations::effect::{
-    Effect, ImageContent, ImageScope, ImageTextRoute, Route, RowScope, TableRoute,
+    Effect, ImageContent, ImageScope, ImageTextRoute, ImageUse, Route, RowScope, TableRoute,
 };
 use console_operations::navigate::open_table_at;
 use console_operations::operations::image::{self, ImageOperation};
@@ -53,8 +53,6 @@ const PAUSE: Duration = Duration::from_secs(5);
 const SHORT_PAUSE: Duration = Duration::from_secs(1);
 /// The number of short pauses after such a change.
 const SHORT_PAUSES: u32 = 10;
-/// The maximum number of pods that the filter of a table names.
-const MAX_NAMED_PODS: usize = 50;
 
 /// The results of the screen's tasks.
 #[derive(Debug)]
@@ -174,7 +172,8 @@ impl Images {
             let images = self.pod(cx).map(images_of).unwrap_or_default();
             rows.retain(|row| {
                 row.pods.contains(&label)
-                    || row.pull.is_some() && row.names.iter().any(|name| images.contains(&full(name)))
+                    || row.pull.is_some()
+                        && row.names.iter().any(|name| images.contains(&full_image_name(name)))
             });
         }
         let cursor = self.cursor.take();
@@ -346,20 +345,7 @@ fn row_id(row: &ImageRow) -> RowId {
 fn images_of(pod: &Pod) -> BTreeSet<String> {
     let Some(spec) = &pod.spec else { return BTreeSet::new() };
     let containers = spec.init_containers.iter().flatten().chain(&spec.containers);
-    containers.filter_map(|container| container.image.as_deref()).map(full).collect()
-}
-
-/// Returns the full name of an image: `docker.io/library/nginx:latest` for `nginx`.
-fn full(name: &str) -> String {
-    let last = name.rsplit('/').next().unwrap_or(name);
-    let tagged = if last.contains([':', '@']) { name.to_owned() } else { format!("{name}:latest") };
-    let first = tagged.split('/').next().unwrap_or_default();
-    let has_registry = first.contains(['.', ':']) || first == "localhost";
-    match (tagged.contains('/'), has_registry) {
-        (true, true) => tagged,
-        (true, false) => format!("docker.io/{tagged}"),
-        (false, _) => format!("docker.io/library/{tagged}"),
-    }
+    containers.filter_map(|container| container.image.as_deref()).map(full_image_name).collect()
 }
 
 /// Returns the facts of a row, for a text that cannot be read from the node.
@@ -412,11 +398,13 @@ fn open_pods(cx: &Context<'_>, row: &ImageRow) -> Vec<Effect> {
         let note = format!("no pod of {} uses {}", clean(&row.node), clean(row.name()));
         return vec![Effect::Toast(Toast::info(note))];
     }
-    let names: BTreeSet<&str> =
-        row.pods.iter().take(MAX_NAMED_PODS).map(|pod| pod.rsplit('/').next().unwrap_or(pod)).collect();
-    let names: Vec<String> = names.into_iter().map(regex::escape).collect();
-    let table = TableRoute::of(cx.catalogue.kind::<Pod>()).only(RowScope::OnNode(row.node.clone()));
-    vec![Effect::open(TableRoute { filter: format!("^({})$", names.join("|")), ..table })]
+    let used = ImageUse {
+        node: row.node.clone(),
+        names: if row.names.is_empty() { vec![row.id.clone()] } else { row.names.clone() },
+        pods: row.pods.clone(),
+    };
+    let table = TableRoute::of(cx.catalogue.kind::<Pod>()).only(RowScope::UsingImage(used));
+    vec![Effect::open(table)]
 }
 
 impl View for Images {
@@ -489,24 +477,5 @@ impl View for Images {
         text.clone_into(&mut self.query);
         self.keep_cursor();
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_completed_as_container_tools_do_con_22() {
-        for (name, expected) in [
-            ("nginx", "docker.io/library/nginx:latest"),
-            ("nginx:1.27", "docker.io/library/nginx:1.27"),
-            ("curlimages/curl", "docker.io/curlimages/curl:latest"),
-            ("127.0.0.1:5000/me/app:1", "127.0.0.1:5000/me/app:1"),
-            ("localhost/app", "localhost/app:latest"),
-            ("x.io/y@sha256:1", "x.io/y@sha256:1"),
-        ] {
-            assert_eq!(full(name), expected);
-        }
     }
 }

@@ -116,6 +116,7 @@ fn note<'a>(screen: &Images, cx: &Context<'_>, width: usize) -> Line<'a> {
         _ if omitted > 0 => format!(" {} more left out ", grouped(omitted as u64)),
         (0, _) => return Line::default(),
         (some, all) if some == all => " names and sizes only ".to_owned(),
+        (1, _) => " 1 node: names and sizes only ".to_owned(),
         (some, _) => format!(" {some} nodes: names and sizes only "),
     };
     Line::styled(fit(&text, width).into_owned(), theme.body.dim)
@@ -177,8 +178,8 @@ impl Columns {
         for (column, width) in &self.all {
             let arrow = match () {
                 () if *column != screen.sort => "",
-                () if screen.is_descending => "↓",
-                () => "↑",
+                () if screen.is_descending => " ↓",
+                () => " ↑",
             };
             let style = match () {
                 () if Some(*column) == screen.picked => theme.table.mark,

@@ -46,6 +46,7 @@ use console_operations::effect::{Effect, LogRun, Outbox};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::log_line::LineOrigin;
 use console_toolkit::search::Search;
+use console_toolkit::text::grouped;
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::scroll;
 use selector::selector_of;
@@ -57,6 +58,9 @@ const TAIL: i64 = 1_000;
 const TAIL_OF_MANY: i64 = 200;
 /// The maximum number of batches of a project's lines in flight.
 const PROJECT_BATCHES: usize = 16;
+
+/// The maximum number of bytes that are copied: terminals ignore a longer text for the clipboard.
+const COPY_BYTES: usize = 1 << 20;
 
 /// Results of the screen's tasks.
 #[derive(Debug)]
@@ -369,7 +373,7 @@ impl Logs {
             Command::SearchPrevious => return self.jump(false),
             Command::Wrap => self.wrap = !self.wrap,
             Command::FullScreen => self.full = !self.full,
-            Command::Copy => return vec![Effect::Copy(self.visible_text())],
+            Command::Copy => return self.copy(cx),
             Command::Save => {
                 let time = cx.now.strftime("%Y%m%dT%H%M%S");
                 let name = format!("{}-{time}.log", self.target.name);
@@ -405,12 +409,33 @@ impl Logs {
         }
     }
 
-    fn visible_text(&self) -> String {
-        let top = self.top();
-        (top..top + self.height.get())
-            .filter_map(|place| self.buffer.visible_line(place))
-            .map(|(_, line)| line.text.clone() + "\n")
-            .collect()
+    /// Copies all lines that the view holds, as it shows them: those that match, if only they are shown. Of too many,
+    /// the newest are copied.
+    fn copy(&self, cx: &Context<'_>) -> Vec<Effect> {
+        let all = self.buffer.visible_count();
+        let mut lines: Vec<String> = Vec::new();
+        let mut bytes = 0;
+        for (_, line) in (0..all).rev().map_while(|place| self.buffer.visible_line(place)) {
+            let text = self.shown_text(line);
+            bytes += text.len() + 1;
+            if bytes > COPY_BYTES && !lines.is_empty() {
+                break;
+            }
+            lines.push(text);
+        }
+        if lines.is_empty() {
+            return vec![Effect::Toast(Toast::info("no lines to copy"))];
+        }
+        let copied = lines.len();
+        let text: String = lines.into_iter().rev().map(|line| line + "\n").collect();
+        let mut effects = vec![Effect::Copy(text)];
+        if copied < all {
+            let save =
+                cx.bindings.key(Command::Save).map(|key| format!(": {key} saves all")).unwrap_or_default();
+            let (copied, all) = (grouped(copied as u64), grouped(all as u64));
+            effects.push(Effect::Toast(Toast::info(format!("the newest {copied} of {all} lines{save}"))));
+        }
+        effects
     }
 
     pub(super) fn one_source(&self) -> bool {

@@ -15,7 +15,7 @@ use kube::runtime::watcher::{self, Event};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::container_runs::{Job, jobs};
+use super::container_runs::{ContainerRun, Job, Note, jobs};
 use super::selection::{LogSelection, LogStart, Pods};
 use super::stream::read_run;
 use console_data::action::watch_error_text;
@@ -25,6 +25,8 @@ use object::Kind;
 
 /// Maximum number of batches in flight; beyond it, reading pauses and the server waits.
 const BATCHES: usize = 16;
+/// Maximum number of notes that wait for the last line of a run; further ones do not wait.
+const NOTES: usize = 4;
 /// Maximum number of lines in a batch.
 const BATCH_LINES: usize = 4096;
 
@@ -101,6 +103,7 @@ async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<
     // Dropping this future drops the set, which aborts its tasks.
     let mut readers = JoinSet::new();
     let mut readings = ActiveReaders::default();
+    let mut notes = RunNotes::default();
     let mut complaint = String::new();
     let mut listed = false;
     while let Some(event) = events.next().await {
@@ -112,18 +115,26 @@ async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<
                     match job {
                         Job::Read(run, note) if seen.insert(run.key.clone()) => {
                             seen.extend(note.iter().map(|note| note.key.clone()));
+                            let notes = notes.of(&run, note);
                             // The start applies to containers that already run; later runs are read from their first
                             // line.
                             let start = if listed { LogStart::Head } else { follow.start };
                             let follow = LogSelection { start, ..follow.clone() };
                             let reading = readings.of(&pod);
-                            let read = read_run(api.clone(), run, note, follow, lines.clone());
+                            let read = read_run(api.clone(), run, notes, follow, lines.clone());
                             readers.spawn(async move {
                                 read.await;
                                 drop(reading);
                             });
                         }
-                        Job::Read(_, Some(note)) | Job::Tell(note) if seen.insert(note.key.clone()) => {
+                        Job::Read(run, Some(note)) if seen.insert(note.key.clone()) => {
+                            if let Err(note) = notes.send(&run, note)
+                                && lines.send(vec![LogLine::note(&note.source, note.text)]).await.is_err()
+                            {
+                                return;
+                            }
+                        }
+                        Job::Tell(note) if seen.insert(note.key.clone()) => {
                             if lines.send(vec![LogLine::note(&note.source, note.text)]).await.is_err() {
                                 return;
                             }
@@ -159,7 +170,7 @@ async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<
             }
             Ok(Event::Init) => {}
             Err(error) => {
-                let text = format!("cannot watch pods: {}", watch_error_text(&error));
+                let text = format!("cannot watch pods: {}; trying again", watch_error_text(&error));
                 if text != complaint {
                     complaint.clone_from(&text);
                     if lines.send(vec![LogLine::note(&Arc::from(""), text)]).await.is_err() {
@@ -168,6 +179,30 @@ async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<
                 }
             }
         }
+    }
+}
+
+/// The channels to the readers of runs, by the runs' keys: a note about the end of a run is shown after its last line,
+/// which its reader may not have received yet.
+#[derive(Default)]
+struct RunNotes(HashMap<String, mpsc::Sender<Note>>);
+
+impl RunNotes {
+    /// Returns the notes for the reader of a run, with the first one if there already is one.
+    fn of(&mut self, run: &ContainerRun, first: Option<Note>) -> mpsc::Receiver<Note> {
+        self.0.retain(|_, reader| !reader.is_closed());
+        let (sender, receiver) = mpsc::channel(NOTES);
+        if let Some(note) = first {
+            sender.try_send(note).expect("a new channel has space");
+        }
+        self.0.insert(run.key.clone(), sender);
+        receiver
+    }
+
+    /// Sends a note to the reader of a run, or returns it if nothing reads the run any more.
+    fn send(&self, run: &ContainerRun, note: Note) -> Result<(), Note> {
+        let Some(reader) = self.0.get(&run.key) else { return Err(note) };
+        reader.try_send(note).map_err(mpsc::error::TrySendError::into_inner)
     }
 }
 
@@ -197,7 +232,14 @@ impl ActiveReaders {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use kube::client::Body;
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::logs::ContainerFilter;
 
     /// Earlier lines of two containers are shown in the order of their times.
     #[tokio::test]
@@ -214,6 +256,60 @@ mod tests {
             backlog(&mut receiver).await.unwrap().into_iter().map(|line| line.text).collect();
         assert_eq!(texts, ["line 1", "line 2", "note", "line 3", "line 4", "line 5"]);
         assert!(backlog(&mut receiver).await.is_none());
+    }
+
+    /// The watch reports the crash before the log's connection has brought the last line.
+    #[tokio::test(start_paused = true)]
+    async fn the_note_about_a_crash_comes_after_the_last_line_of_the_run_con_10() {
+        let pod = |state: Value, last: Value| {
+            json!({"apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": "web", "uid": "u1", "namespace": "default", "resourceVersion": "2"},
+                "status": {"containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": false,
+                    "restartCount": 1, "state": state, "lastState": last}]}})
+        };
+        let running = pod(json!({"running": {}}), json!({}));
+        let crashed =
+            pod(json!({"waiting": {"reason": "CrashLoopBackOff"}}), json!({"terminated": {"exitCode": 1}}));
+        let watches = Arc::new(AtomicUsize::new(0));
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (running, crashed, watches) = (running.clone(), crashed.clone(), watches.clone());
+            async move {
+                let query = request.uri().query().unwrap_or_default();
+                let body = if request.uri().path().ends_with("/log") {
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                    "2026-05-01T12:00:01Z one\n2026-05-01T12:00:02Z the last words\n".to_owned()
+                } else if !query.contains("watch=true") {
+                    let metadata = json!({"resourceVersion": "1"});
+                    json!({"apiVersion": "v1", "kind": "PodList", "metadata": metadata, "items": [running]})
+                        .to_string()
+                } else if watches.fetch_add(1, Ordering::Relaxed) == 0 {
+                    json!({"type": "MODIFIED", "object": crashed}).to_string() + "\n"
+                } else {
+                    std::future::pending().await
+                };
+                Ok::<_, Infallible>(http::Response::new(Body::from(body.into_bytes())))
+            }
+        });
+        let selection = LogSelection {
+            namespace: "default".to_owned(),
+            pods: Pods::Named("web".to_owned()),
+            which: ContainerFilter::All,
+            start: LogStart::Tail(100),
+            previous: false,
+        };
+        let (reading, mut batches) = follow(Client::new(service, "default"), selection);
+        let mut texts = Vec::new();
+        let collect = async {
+            while texts.len() < 3 {
+                let batch = next_batch(&mut batches).await.expect("the reading goes on");
+                texts.extend(batch.into_iter().map(|line| line.text));
+            }
+        };
+        tokio::select! {
+            () = reading => panic!("a pod is followed until the view is closed"),
+            done = timeout(Duration::from_mins(1), collect) => done.expect("three lines"),
+        }
+        assert_eq!(texts, ["one", "the last words", "c waits: CrashLoopBackOff"]);
     }
 
     /// CON-10: the end of a pod is reported after all its lines.

@@ -22,16 +22,45 @@ const LINE_BYTES: usize = 64 * 1024;
 /// Pause before a broken stream is resumed.
 const RECONNECT: Duration = Duration::from_secs(1);
 
-/// Reads one run to its end, over several connections if necessary.
+/// Reads one run to its end, over several connections if necessary. Notes about its end are shown after its last line.
 pub(super) async fn read_run(
     api: Api<JsonObject>,
     run: ContainerRun,
-    closing_note: Option<Note>,
+    mut notes: mpsc::Receiver<Note>,
     follow: LogSelection,
     lines: mpsc::Sender<Vec<LogLine>>,
 ) {
+    let Ok(mut note) = read_to_end(&api, &run, &mut notes, &follow, &lines).await else { return };
+    // A note that is not in the channel yet is no longer accepted: its sender shows it.
+    notes.close();
+    while let Some(Note { source, text, .. }) = next_note(&mut note, &mut notes).await {
+        if lines.send(vec![LogLine::note(&source, text)]).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn next_note(first: &mut Option<Note>, notes: &mut mpsc::Receiver<Note>) -> Option<Note> {
+    match first.take() {
+        Some(note) => Some(note),
+        None => notes.recv().await,
+    }
+}
+
+/// Reads until the run has ended; returns the first note about its end, if it has arrived.
+async fn read_to_end(
+    api: &Api<JsonObject>,
+    run: &ContainerRun,
+    notes: &mut mpsc::Receiver<Note>,
+    follow: &LogSelection,
+    lines: &mpsc::Sender<Vec<LogLine>>,
+) -> Result<Option<Note>, ReceiverDropped> {
     let mut position = LogPosition::default();
+    let mut complaint = String::new();
     loop {
+        // The run had ended before this connection, which therefore has the rest of the log.
+        let note = notes.try_recv().ok();
+        let before = position.latest;
         let mut params = LogParams {
             container: Some(run.container.clone()),
             follow: !follow.previous,
@@ -49,37 +78,49 @@ pub(super) async fn read_run(
                 LogStart::Head => {}
             },
         }
-        let broken = match api.log_stream(&run.pod, &params).await {
-            Ok(stream) => read_stream(stream, &run.source, &mut position, &lines).await,
+        let read = match api.log_stream(&run.pod, &params).await {
+            Ok(stream) => read_stream(stream, &run.source, &mut position, lines).await,
             Err(error) => Err(StreamEnd::Stream(error_text(&error))),
         };
-        match broken {
-            Err(StreamEnd::ReceiverDropped) => return,
+        if position.latest != before {
+            complaint.clear();
+        }
+        let is_complete = match read {
+            Err(StreamEnd::ReceiverDropped) => return Err(ReceiverDropped),
+            // While the server is gone, each attempt ends in the same way.
             Err(StreamEnd::Stream(text)) => {
-                if lines.send(vec![LogLine::note(&run.source, text)]).await.is_err() {
-                    return;
+                if text != complaint {
+                    complaint.clone_from(&text);
+                    lines.send(vec![LogLine::note(&run.source, text)]).await.map_err(|_| ReceiverDropped)?;
                 }
+                false
             }
-            Ok(()) => {}
-        }
-        if let Some(note) = closing_note {
-            // The run had ended before reading began, so that its log is complete. An error means that the receiver was
-            // dropped.
-            let _ = lines.send(vec![LogLine::note(&note.source, note.text)]).await;
-            return;
-        }
-        if follow.previous {
-            return;
+            Ok(()) => true,
+        };
+        if note.is_some() || follow.previous {
+            return Ok(note);
         }
         // The stream ends with the run, or with the connection.
-        tokio::time::sleep(RECONNECT).await;
+        let ended = async {
+            let note = if is_complete { notes.recv().await } else { None };
+            match note {
+                Some(note) => note,
+                None => std::future::pending().await,
+            }
+        };
+        if let Ok(note) = tokio::time::timeout(RECONNECT, ended).await {
+            return Ok(Some(note));
+        }
         match api.get_opt(&run.pod).await.and_then(|pod| pod.map(JsonObject::decode).transpose()) {
-            Ok(Some(pod)) if still_runs(&pod, &run) => {}
-            Ok(_) => return,
+            Ok(Some(pod)) if still_runs(&pod, run) => {}
+            Ok(_) => return Ok(None),
             Err(_) => {}
         }
     }
 }
+
+/// The reader's lines are no longer received.
+struct ReceiverDropped;
 
 /// The reason why reading stopped before the end.
 enum StreamEnd {
@@ -102,7 +143,7 @@ async fn read_stream(
         let chunk = stream
             .fill_buf()
             .await
-            .map_err(|error| StreamEnd::Stream(format!("the stream broke: {error}")))?;
+            .map_err(|error| StreamEnd::Stream(format!("the connection broke: {error}")))?;
         let count = chunk.len();
         let mut batch = Vec::new();
         if count == 0 {
@@ -222,8 +263,6 @@ impl LineSplitter {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
-
     use k8s_openapi::api::core::v1::Pod;
     use kube::Client;
     use kube::client::Body;
@@ -259,6 +298,9 @@ mod tests {
         .unwrap()
     }
 
+    /// A connection that the server refuses.
+    const OUTAGE: &str = "refused";
+
     /// Returns the lines that are shown of a log that the server sends over several connections; the container runs
     /// until the last one has ended. Checks that each later connection begins at the given time.
     async fn read_over(connections: Vec<(&'static str, &'static str)>) -> Vec<String> {
@@ -269,6 +311,10 @@ mod tests {
                 let (since, log) = left.remove(0);
                 let query = request.uri().query().unwrap_or_default().replace("%3A", ":");
                 assert!(query.contains(since), "{query}");
+                if log == OUTAGE {
+                    let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+                    return std::future::ready(Err(refused));
+                }
                 log.as_bytes().to_vec()
             } else {
                 let mut pod = running_pod();
@@ -277,7 +323,7 @@ mod tests {
                 }
                 serde_json::to_vec(&pod).unwrap()
             };
-            std::future::ready(Ok::<_, Infallible>(http::Response::new(Body::from(body))))
+            std::future::ready(Ok(http::Response::new(Body::from(body))))
         });
         let follow = LogSelection {
             namespace: "default".to_owned(),
@@ -295,7 +341,8 @@ mod tests {
                 texts.extend(batch.into_iter().map(|line| line.text));
             }
         };
-        tokio::join!(read_run(api, run, None, follow, sender), collect);
+        let (_, notes) = mpsc::channel(1);
+        tokio::join!(read_run(api, run, notes, follow, sender), collect);
         texts
     }
 
@@ -309,6 +356,23 @@ mod tests {
         let since = "sinceTime=2026-05-01T12:00:07";
         let seen = read_over(vec![("tailLines=100", first), (since, second), (since, third)]).await;
         assert_eq!(seen, ["a", "b", "c", "d", "e", "f"]);
+    }
+
+    /// A server that is gone is reported once, not at each attempt.
+    #[tokio::test(start_paused = true)]
+    async fn a_lasting_outage_is_one_line_of_a_log_con_18() {
+        let seen = read_over(vec![
+            ("tailLines=100", "2026-05-01T12:00:07Z a\n"),
+            ("sinceTime", OUTAGE),
+            ("sinceTime", OUTAGE),
+            ("sinceTime", OUTAGE),
+            ("sinceTime", "2026-05-01T12:00:07Z a\n2026-05-01T12:00:09Z b\n"),
+            ("sinceTime", OUTAGE),
+            ("sinceTime", "2026-05-01T12:00:09Z b\n2026-05-01T12:00:10Z c\n"),
+        ])
+        .await;
+        let gone = "no answer from the server: connection refused";
+        assert_eq!(seen, ["a", gone, "b", gone, "c"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -114,26 +114,41 @@ impl Logs {
         }
     }
 
+    /// Returns the time of a line as drawn, if times are shown.
+    fn time<'a>(&self, line: &'a LogLine) -> Option<&'a str> {
+        let is_shown = self.timestamps && line.kind == LineOrigin::Output && !line.at.is_empty();
+        is_shown.then(|| line.at.get(11..23).unwrap_or(&line.at).trim_end_matches('Z'))
+    }
+
+    /// Returns the whole text of a line as drawn.
+    pub(super) fn shown_text(&self, line: &LogLine) -> String {
+        let time = self.time(line).map(|time| format!("{time} ")).unwrap_or_default();
+        match line.kind {
+            LineOrigin::Mark => format!("── {}", line.text),
+            LineOrigin::Note => format!("{}▪ {}", self.prefix(line), line.text),
+            LineOrigin::Output => format!("{time}{}{}", self.prefix(line), line.text),
+        }
+    }
+
     /// Returns one line as drawn, from the left edge of the view on.
     fn draw_line(&self, cx: &Context<'_>, number: u64, line: &LogLine, width: usize) -> Line<'static> {
         let theme = cx.theme;
         match line.kind {
             LineOrigin::Mark => {
-                let text = format!("── {} ", line.text);
+                let text = self.shown_text(line) + " ";
                 let fill = "─".repeat(width.saturating_sub(text.width()));
                 return Line::styled(text + &fill, theme.body.accent);
             }
             LineOrigin::Note => {
-                let text = format!("{}▪ {}", self.prefix(line), line.text);
+                let text = self.shown_text(line);
                 let from = if self.wrap { 0 } else { byte_at_column(&text, self.left) };
                 return Line::styled(text[from..].to_owned(), theme.body.dim);
             }
             LineOrigin::Output => {}
         }
         let mut spans = Vec::new();
-        if self.timestamps && !line.at.is_empty() {
-            let time = line.at.get(11..23).unwrap_or(&line.at);
-            spans.push(Span::styled(format!("{} ", time.trim_end_matches('Z')), theme.log.timestamp));
+        if let Some(time) = self.time(line) {
+            spans.push(Span::styled(format!("{time} "), theme.log.timestamp));
         }
         let prefix = self.prefix(line);
         if !prefix.is_empty() {

@@ -17,7 +17,8 @@ pub(super) const GAP: usize = 2;
 /// Space for the mark or the cursor before a row.
 const LEAD: usize = 2;
 
-/// A column wider than this has an exceptionally long text.
+/// A column wider than this has an exceptionally long text. Names get more only up to half of the table: one long name
+/// must not push the other columns away from all names.
 const STRETCHED: usize = 48;
 
 /// Minimum width to which a long column is cut.
@@ -99,13 +100,13 @@ impl VisibleColumns {
         let used = |columns: &[ColumnLayout]| {
             (columns.iter().map(|column| column.width + GAP).sum::<usize>() + LEAD).saturating_sub(GAP)
         };
-        let mut columns = layouts(table, cx, false);
+        let mut columns = layouts(table, cx, available, false);
         let smallest = |column: &ColumnLayout| {
             if column.is_text { column.width } else { column.width.min(most_cut.max(column.floor)) }
         };
         let is_tight = columns.iter().map(|column| smallest(column) + GAP).sum::<usize>() > available;
         if is_tight {
-            columns = layouts(table, cx, true);
+            columns = layouts(table, cx, available, true);
         }
         let mut hidden = 0;
         loop {
@@ -180,7 +181,7 @@ impl VisibleColumns {
     }
 }
 
-fn layouts(table: &Table, cx: &Context<'_>, is_tight: bool) -> Vec<ColumnLayout> {
+fn layouts(table: &Table, cx: &Context<'_>, available: usize, is_tight: bool) -> Vec<ColumnLayout> {
     let mut columns = Vec::new();
     if table.layout.is_none() && table.shows_several(cx) {
         let width = table.widths.namespace.max("NAMESPACE".len());
@@ -202,8 +203,10 @@ fn layouts(table: &Table, cx: &Context<'_>, is_tight: bool) -> Vec<ColumnLayout>
         if !table.shows(cx, column) || (index > lead && index <= table.shift.get() + lead) {
             continue;
         }
+        let is_name = table.name_column() == index;
         let arrow = if sort.unwrap_or_else(|| table.name_column()) == index { 2 } else { 0 };
         let seen = table.widths.columns.get(index).copied().unwrap_or(0);
+        let seen = if is_name { seen.min(STRETCHED.max(available / 2)) } else { seen };
         let least = seen.max(column.heading(is_tight).width() + arrow);
         let width = least.max(usize::from(column.usual));
         columns.push(ColumnLayout {

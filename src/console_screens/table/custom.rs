@@ -20,7 +20,7 @@ impl Table {
         self.kind.namespaced
             && match &self.only {
                 RowScope::All => *cx.scope == Scope::All,
-                RowScope::OnNode(_) => true,
+                RowScope::OnNode(_) | RowScope::UsingImage(_) => true,
                 _ => false,
             }
     }

@@ -48,6 +48,7 @@ fn reason(table: &Table, cx: &Context<'_>) -> String {
     } else {
         let place = match (&table.only, table.kind.namespaced) {
             (RowScope::Using(object), _) => format!(" use {}", clean(&object.describe())),
+            (RowScope::UsingImage(used), _) => format!(" use {}", clean(&used.describe())),
             (RowScope::Selected(by), _) if has_no_selector(cx, by) => {
                 format!(": {} has no selector, so it matches no pods", clean(&by.describe()))
             }

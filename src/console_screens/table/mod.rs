@@ -335,6 +335,7 @@ impl View for Table {
         let of = match &self.only {
             RowScope::All => self.clusters_label(cx),
             RowScope::OnNode(name) | RowScope::In(name) => format!(" of {name}"),
+            RowScope::UsingImage(used) => format!(" of {}", used.name()),
             RowScope::OwnedBy(object)
             | RowScope::Selected(object)
             | RowScope::Using(object)

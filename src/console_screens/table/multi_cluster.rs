@@ -121,7 +121,7 @@ impl Table {
                     Freshness::Silent(since) => {
                         let second = jiff::Timestamp::from_second(cx.now.as_second() + 1);
                         cx.redraw_at(second.unwrap_or(cx.now));
-                        format!("no answer {}", age(seconds_until(*since, cx.now)))
+                        format!("no answer for {}", age(seconds_until(*since, cx.now)))
                     }
                     Freshness::NotAllowed => "not allowed".to_owned(),
                     Freshness::Absent => format!("has no {}", self.kind.resource.plural),

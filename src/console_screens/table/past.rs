@@ -16,7 +16,7 @@ use console_data::point_in_time::{PointInTime, TimeTravel, WayBack};
 use console_data::resource::Kind;
 use console_data::scope::Scope;
 use console_data::store::Stores;
-use console_operations::effect::{Effect, RowScope};
+use console_operations::effect::{Effect, ImageUse, RowScope};
 use console_toolkit::toast::Toast;
 
 /// The result of a step of time travel; only the table knows its content.
@@ -109,7 +109,9 @@ impl Table {
         let of = |kind: Kind| (self.history_scope(cx, kind), String::new());
         let mut lists = vec![of(self.kind.clone())];
         match &self.only {
-            RowScope::OnNode(node) => lists[0].1 = format!("&fieldSelector=spec.nodeName%3D{node}"),
+            RowScope::OnNode(node) | RowScope::UsingImage(ImageUse { node, .. }) => {
+                lists[0].1 = format!("&fieldSelector=spec.nodeName%3D{node}");
+            }
             // The replica sets determine the pods of a deployment.
             RowScope::OwnedBy(_) if self.kind.is::<Pod>() => {
                 lists.push(of(cx.catalogue.kind::<ReplicaSet>()));

@@ -6,9 +6,9 @@ use console_data::context::Context;
 use console_data::index::{Filter, Sort};
 use console_data::resource::{ClusterId, Kind, ObjectRef};
 use console_data::rows::Row;
-use console_data::saved_tabs::{SavedObject, SavedRelation, SavedScope, SavedView};
+use console_data::saved_tabs::{IMAGE_NAMES, SavedObject, SavedRelation, SavedScope, SavedView};
 use console_data::sort_memory::{Direction, SortOrder};
-use console_operations::effect::{RowScope, TableRoute};
+use console_operations::effect::{ImageUse, RowScope, TableRoute};
 
 /// The sort order and the selection that a table still has to apply: those of the last session, or an object that the
 /// user named.
@@ -47,6 +47,10 @@ impl Table {
         let (only, owner) = match &self.only {
             RowScope::All => (SavedScope::All, None),
             RowScope::OnNode(name) => (SavedScope::OnNode(name.clone()), None),
+            RowScope::UsingImage(used) => {
+                let names = used.names.iter().take(IMAGE_NAMES).cloned().collect();
+                (SavedScope::UsingImage { node: used.node.clone(), names }, None)
+            }
             RowScope::In(name) => (SavedScope::In(name.clone()), None),
             RowScope::OwnedBy(object) => belonging(SavedRelation::Owned, object),
             RowScope::Selected(object) => belonging(SavedRelation::Selected, object),
@@ -102,6 +106,9 @@ impl Table {
             },
             (SavedScope::All | SavedScope::Belonging(..), _) => RowScope::All,
             (SavedScope::OnNode(name), _) => RowScope::OnNode(name),
+            (SavedScope::UsingImage { node, names }, _) => {
+                RowScope::UsingImage(ImageUse { node, names, pods: Vec::new() })
+            }
             (SavedScope::In(name), _) => RowScope::In(name),
         };
         let mut table =

@@ -21,6 +21,15 @@ impl Table {
                 let pod = cx.stores.pods().entry(&row.uid);
                 pod.and_then(|pod| pod.open().summary.node.as_deref()) == Some(node)
             }
+            RowScope::UsingImage(used) => {
+                let pod = cx.stores.pods().entry(&row.uid);
+                pod.is_some_and(|pod| {
+                    let pod = &pod.open().summary;
+                    let namespace = row.namespace.as_deref().unwrap_or_default();
+                    pod.node.as_deref() == Some(&used.node)
+                        && used.includes(namespace, &row.name, &pod.images)
+                })
+            }
             RowScope::OwnedBy(owner) => {
                 let object = cx.stores.object(&self.kind.resource, &row.uid);
                 let direct = object.and_then(|object| object.identity().controller);

@@ -193,6 +193,7 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
         RowScope::All => String::new(),
         RowScope::In(name) => name.clone(),
         RowScope::OnNode(name) => format!("on {name}"),
+        RowScope::UsingImage(used) => format!("using {}", used.describe()),
         RowScope::OwnedBy(object)
         | RowScope::Selected(object)
         | RowScope::Using(object)

@@ -159,7 +159,7 @@ impl Table {
                         let second = jiff::Timestamp::from_second(cx.now.as_second() + 1);
                         cx.redraw_at(second.unwrap_or(cx.now));
                         (
-                            format!("no answer {}", age(seconds_until(*since, cx.now))),
+                            format!("no answer for {}", age(seconds_until(*since, cx.now))),
                             KindAvailability::Silent,
                         )
                     }

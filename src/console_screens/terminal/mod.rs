@@ -413,6 +413,13 @@ impl Terminal {
     }
 }
 
+impl Terminal {
+    /// Returns the line of the program's cursor on the screen, while there is one.
+    pub(crate) fn cursor_line(&self) -> Option<u16> {
+        matches!(self.stage, TerminalStage::Open { .. }).then(|| self.emulator.borrow().cursor_row())?
+    }
+}
+
 impl View for Terminal {
     fn title(&self, _cx: &Context<'_>) -> String {
         format!("{} · {}", self.pod.name, purpose_label(self.purpose))

@@ -184,13 +184,13 @@ async fn remove_pod(out: &Outbox, pod: &ObjectRef) {
         tokio::time::sleep(Duration::from_secs(pause)).await;
         let client = out.client();
         let answer = tokio::time::timeout(REQUEST_TIMEOUT, execute(&client, &action.mutation)).await;
-        result =
-            match answer.unwrap_or_else(|_| Err(kube::Error::Service("the server does not answer".into()))) {
-                Ok(_) => Ok(()),
-                // The pod was never created, is already removed, or another pod has its name now.
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return,
-                Err(error) => Err(error),
-            };
+        let late = || kube::Error::Service(format!("nothing within {} s", REQUEST_TIMEOUT.as_secs()).into());
+        result = match answer.unwrap_or_else(|_| Err(late())) {
+            Ok(_) => Ok(()),
+            // The pod was never created, is already removed, or another pod has its name now.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return,
+            Err(error) => Err(error),
+        };
         match &result {
             Err(kube::Error::Api(status)) if status.code < 500 && status.code != 429 => break,
             Ok(()) => break,

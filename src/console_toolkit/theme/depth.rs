@@ -108,15 +108,18 @@ pub(super) fn plain_ground(ground: Color) -> Color {
     }
 }
 
-/// Returns one of the sixteen colours that is readable on the background: the colour itself, its brighter or darker
-/// variant, or else plain black or white. A state without its hue still has its sign and its word.
-pub(super) fn readable_of_16(front: Color, ground: Color) -> Color {
+/// The contrast of a text that can be read in sixteen colours: that of light blue on black, the only blue there.
+pub(super) const READABLE_OF_16: f64 = 4.4;
+
+/// Returns one of the sixteen colours that has this contrast with the background: the colour itself, its brighter or
+/// darker variant, or else grey, black or white. A state without its hue still has its sign and its word.
+pub(super) fn readable_of_16(front: Color, ground: Color, least: f64) -> Color {
     let Some(ground) = rgb(ground) else { return front };
     let twin = ANSI.iter().position(|(known, _)| *known == front).map(|at| ANSI[(at + 8) % 16].0);
     let plain =
         if luminance(ground) < 0.2 { [Color::Gray, Color::White] } else { [Color::DarkGray, Color::Black] };
     let candidates = std::iter::once(front).chain(twin).chain(plain);
-    let reads = |color: &Color| rgb(*color).is_some_and(|front| contrast(front, ground) >= 3.0);
+    let reads = |color: &Color| rgb(*color).is_some_and(|front| contrast(front, ground) >= least);
     candidates.into_iter().find(reads).unwrap_or(plain[1])
 }
 

@@ -64,24 +64,9 @@ fn files(folder: &Path, ends: &[&str], parse: Parse) -> Vec<(String, Result<Them
 mod tests {
     use super::*;
     use crate::health::Health;
-    use crate::theme::depth::{Depth, contrast, rgb};
+    use crate::theme::depth::{Depth, READABLE_OF_16, contrast, rgb};
+    use crate::theme::least_contrast;
     use ratatui::style::{Color, Modifier, Style};
-
-    /// Returns the minimum contrast of a key. Less important parts may have less; borders and empty bars carry no
-    /// information and have none.
-    fn least(section: &str, key: &str) -> Option<f64> {
-        match (section, key) {
-            ("frame", "border" | "focus") | ("chart", _) | ("terminal", "frame") => None,
-            ("body", "dim")
-            | ("prompt", "suggestion")
-            | ("help", "text")
-            | ("terminal", "hint")
-            | ("yaml", "comment")
-            | ("log", "timestamp")
-            | ("table", "header") => Some(3.0),
-            _ => Some(4.5),
-        }
-    }
 
     /// Returns the background of a part without its own background.
     fn ground(theme: &Theme, section: &str) -> Style {
@@ -104,7 +89,7 @@ mod tests {
         for (section, keys) in crate::theme::KEYS {
             let ground = ground(&theme, section);
             for key in *keys {
-                let Some(least) = least(section, key) else { continue };
+                let Some(least) = least_contrast(section, key) else { continue };
                 let style = *theme.style_mut(section, key).expect("a key of the table");
                 let subject = format!("{section}.{key}");
                 let (mut front, mut back) =
@@ -161,8 +146,10 @@ mod tests {
         let themes = all(&[]);
         assert!(themes.len() >= 8);
         for (name, theme) in themes {
-            let factor = if name == "contrast" { 1.5 } else { 1.0 };
-            check_all(&name, theme.expect("a shipped theme parses"), factor);
+            let factor: f64 = if name == "contrast" { 1.5 } else { 1.0 };
+            let theme = theme.expect("a shipped theme parses");
+            check_all(&format!("{name} in 256"), theme.clone().in_depth(Depth::Indexed), factor.min(1.0));
+            check_all(&name, theme, factor);
         }
     }
 
@@ -170,7 +157,7 @@ mod tests {
     fn sixteen_colours_can_be_read_and_tell_states_and_cursor_con_1() {
         for (name, theme) in all(&[]) {
             let theme = theme.expect("a shipped theme parses").in_depth(Depth::Sixteen);
-            check_all(&format!("{name} in 16"), theme.clone(), 3.0 / 4.5);
+            check_all(&format!("{name} in 16"), theme.clone(), READABLE_OF_16 / 4.5);
             assert!(
                 theme.table.cursor.add_modifier.contains(Modifier::REVERSED),
                 "{name}: the cursor is not seen"

@@ -205,6 +205,22 @@ theme! {
     }
 }
 
+/// Returns the minimum contrast of a key with its background. Less important parts may have less; borders and empty
+/// bars carry no information and have none.
+fn least_contrast(section: &str, key: &str) -> Option<f64> {
+    match (section, key) {
+        ("frame", "border" | "focus") | ("chart", _) | ("terminal", "frame") => None,
+        ("body", "dim")
+        | ("prompt", "suggestion")
+        | ("help", "text")
+        | ("terminal", "hint")
+        | ("yaml", "comment")
+        | ("log", "timestamp")
+        | ("table", "header") => Some(3.0),
+        _ => Some(4.5),
+    }
+}
+
 impl Theme {
     /// Parses a theme. `file` is only used in error messages.
     pub fn parse(name: &str, file: &str, text: &str) -> Result<Self, ThemeError> {
@@ -291,7 +307,8 @@ impl Theme {
                     style.bg = Some(ground);
                 }
                 let behind = style.bg.unwrap_or(ground);
-                style.fg = style.fg.map(|fg| depth::readable_of_16(fg, behind));
+                let least = least_contrast(section, key).unwrap_or(3.0).min(depth::READABLE_OF_16);
+                style.fg = style.fg.map(|fg| depth::readable_of_16(fg, behind, least));
             }
         }
         // No coloured background keeps all states readable; reversed, each is as clear as on the main background.

@@ -120,7 +120,7 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
     shows(
         &screen,
         &[
-            "Undo in Deployment default/web",
+            "Undo the change of Deployment default/web",
             "ago: scale Deployment default/web 4 → 9",
             "spec.replicas now 9, becomes 4",
             "▸ Cancel Undo",
