@@ -8,8 +8,12 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::AttachParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::AsyncReadExt;
 
 pub(crate) use crate::processes::{ChildGuard, HostDirectory, WAIT_TIMEOUT, pause, wait_for};
 
@@ -186,6 +190,28 @@ impl Instance {
             text(&output.stderr)
         );
         text(&output.stdout)
+    }
+
+    /// Runs a command in a pod, as `kubectl exec` does at many times the cost, and returns its output and its errors; if
+    /// it does not start, why.
+    pub(crate) fn exec(&self, pod: &str, command: &[&str]) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let pods: Api<Pod> = Api::default_namespaced(self.client().await);
+            let mut process = match pods.exec(pod, command.iter().copied(), &AttachParams::default()).await {
+                Ok(process) => process,
+                Err(error) => return error.to_string(),
+            };
+            let (mut stdout, mut stderr) = (process.stdout().unwrap(), process.stderr().unwrap());
+            let (mut output, mut errors) = (Vec::new(), Vec::new());
+            let read = tokio::join!(stdout.read_to_end(&mut output), stderr.read_to_end(&mut errors));
+            drop(read);
+            [output, errors]
+                .map(|text| String::from_utf8_lossy(&text).into_owned())
+                .concat()
+                .trim()
+                .to_owned()
+        })
     }
 
     /// Runs kubectl, and returns its output even if it fails.

@@ -116,10 +116,10 @@ impl Lab {
 
     fn asks_at(&self, ip: &str, port: u16, count: usize, size: usize, within: &str) -> ReceivedDatagrams {
         let numbers = [usize::from(port), count, size].map(|number| number.to_string());
-        let command = ["exec", "asker", "--", "python3", "-c", ASK.trim(), ip];
+        let command = ["python3", "-c", ASK.trim(), ip];
         let numbers = numbers.each_ref().map(String::as_str);
         let command = [&command[..], &numbers, &[within]].concat();
-        ReceivedDatagrams::read(&self.cluster.instance.kubectl(&command))
+        ReceivedDatagrams::read(&self.cluster.instance.exec("asker", &command))
     }
 
     /// Returns curl's status and exit code.

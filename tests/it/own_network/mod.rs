@@ -23,7 +23,7 @@ mod terminals;
 mod why;
 mod world;
 
-use std::process::{Command, Output};
+use std::process::Command;
 
 pub(crate) use crate::fabric::User;
 use crate::fabric::can_be_made;
@@ -89,12 +89,7 @@ impl Cluster {
 
     /// Returns the output of a shell in a pod.
     pub(crate) fn shell(&self, pod: &str, script: &str) -> String {
-        let Output { stdout, stderr, .. } =
-            self.instance.kubectl_output(&["exec", pod, "--", "sh", "-c", script]);
-        let stderr = String::from_utf8_lossy(&stderr);
-        // kubectl adds that the command failed.
-        let text = stderr.split("command terminated with exit code").next().unwrap_or_default();
-        format!("{}{text}", String::from_utf8_lossy(&stdout)).trim().to_owned()
+        self.instance.exec(pod, &["sh", "-c", script])
     }
 }
 
