@@ -115,7 +115,9 @@ const SECONDARY: &[Command] = &[
 impl Command {
     /// Returns the command's entries, its own context's first.
     pub fn entries(self) -> impl Iterator<Item = &'static Entry> {
-        TABLE.iter().filter(move |entry| entry.command == self)
+        // The table is in the order of the commands.
+        let first = TABLE.partition_point(|entry| entry.command < self);
+        TABLE[first..].iter().take_while(move |entry| entry.command == self)
     }
 
     /// Returns the command's entry in its own context.
@@ -157,6 +159,7 @@ mod tests {
         for command in Command::ALL {
             assert!(names.insert(command.name()), "two commands are called {}", command.name());
         }
+        assert!(TABLE.is_sorted_by_key(|entry| entry.command), "entries of a command are found by bisection");
         for entry in TABLE {
             let name = entry.name;
             assert!(entries.insert((name, entry.context)), "{name} is twice in {}", entry.context.title());
