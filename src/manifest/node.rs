@@ -65,7 +65,7 @@ impl fmt::Display for DuplicateKey {
     }
 }
 
-/// What happens if a map sets a key again.
+/// The treatment of a key that its map sets again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DuplicateKeys {
     /// The document is refused.
