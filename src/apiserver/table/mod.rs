@@ -2,15 +2,12 @@
 //!
 //! The columns and cells of a kind are defined with the kind (`kinds`); this file only encodes them.
 
-use std::borrow::Cow;
-
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::negotiate::MetaVersion;
-use kinds::{RowCondition, Strategy};
+use kinds::Strategy;
 use object::{Object, ServedKind};
 
 /// The part of its object that a row includes: the `includeObject` parameter.
@@ -50,14 +47,6 @@ pub(crate) struct TableMeta {
     /// The number of remaining objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) remaining_item_count: Option<i64>,
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    cells: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    conditions: Option<[RowCondition; 1]>,
-    object: Option<Cow<'a, RawValue>>,
 }
 
 /// Encodes objects of one kind as a table.
@@ -113,24 +102,20 @@ impl<'a> Table<'a> {
 
     /// Returns one row's JSON; the caller puts commas between rows.
     pub(super) fn row(&self, object: &Object) -> Vec<u8> {
-        let encoded;
-        let object_part = match (self.include, self.served) {
-            (IncludeObject::None, _) => None,
-            (IncludeObject::Metadata, _) => partial(object, self.version).map(Cow::Owned),
-            (IncludeObject::Object, ServedKind::Stored(_)) => {
-                encoded = object.json();
-                serde_json::from_slice::<&RawValue>(&encoded).ok().map(Cow::Borrowed)
-            }
-            (IncludeObject::Object, served) => {
-                serde_json::value::to_raw_value(&served.value(object)).ok().map(Cow::Owned)
-            }
-        };
-        let row = Row {
-            cells: self.strategy.cells(object, self.now),
-            conditions: self.strategy.row_condition(object).map(|condition| [condition]),
-            object: object_part,
-        };
-        serde_json::to_vec(&row).expect("cells are JSON values")
+        let mut row = format!("{{\"cells\":{}", json(&self.strategy.cells(object, self.now)));
+        if let Some(condition) = self.strategy.row_condition(object) {
+            row += &format!(",\"conditions\":[{}]", json(&condition));
+        }
+        row += ",\"object\":";
+        let mut row = row.into_bytes();
+        match (self.include, self.served) {
+            (IncludeObject::None, _) => row.extend(b"null"),
+            (IncludeObject::Metadata, _) => row.extend(partial(object, self.version).to_string().bytes()),
+            (IncludeObject::Object, ServedKind::Stored(_)) => row.extend_from_slice(&object.json()),
+            (IncludeObject::Object, served) => row.extend(json(&served.value(object)).bytes()),
+        }
+        row.push(b'}');
+        row
     }
 }
 
@@ -148,18 +133,12 @@ fn json(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).expect("metadata and columns are JSON values")
 }
 
-fn partial(object: &Object, version: MetaVersion) -> Option<Box<RawValue>> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct PartialMetadata {
-        kind: &'static str,
-        api_version: &'static str,
-        metadata: serde_json::Value,
-    }
-    let api_version = version.api_version();
-    let partial =
-        PartialMetadata { kind: "PartialObjectMetadata", api_version, metadata: object.client_metadata() };
-    serde_json::value::to_raw_value(&partial).ok()
+fn partial(object: &Object, version: MetaVersion) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": version.api_version(),
+        "metadata": object.client_metadata(),
+    })
 }
 
 #[cfg(test)]
