@@ -179,6 +179,7 @@ fn clients_pull_images_through_a_node_img_13() {
         assert_eq!(named(&get(&instance, ""), &image).unwrap()["pods"], json!(["default/user"]));
         let printed = refused(&instance, &["delete", "--raw", &format!("{IMAGES}?name={image}")]);
         assert!(printed.contains("is in use by container user of pod default/user"), "{printed}");
+        instance.kubectl(&["delete", "pod", "user", "--now"]);
     }
 
     // A registry that is down: one line, which stays in the list.

@@ -1,7 +1,6 @@
 //! Images of a real registry, Debian's docker-registry: pushed by `podium image push` and pulled by pods, with Basic
 //! authentication, tokens and TLS, from mirrors, and what happens while the registry is down (IMG-4, IMG-6, IMG-7, IMG-8).
 
-mod debian;
 mod full_disk;
 mod token_server;
 
@@ -39,7 +38,13 @@ impl Registry {
     }
 
     /// Starts a registry with settings of its TLS and of its authentication; its files have this name.
-    fn with_settings(home: &DataDir, name: &str, address: &str, tls: &Value, auth: &Value) -> Self {
+    pub(crate) fn with_settings(
+        home: &DataDir,
+        name: &str,
+        address: &str,
+        tls: &Value,
+        auth: &Value,
+    ) -> Self {
         let config = home.path(&format!("{name}.yml"));
         let mut settings = json!({
             "version": 0.1,
@@ -109,7 +114,7 @@ fn docker_config(registry: &str) -> String {
     json!({"auths": {registry: {"username": "podium", "password": "secret"}}}).to_string()
 }
 
-fn apply(home: &DataDir, instance: &Instance, objects: &[Value]) {
+pub(crate) fn apply(home: &DataDir, instance: &Instance, objects: &[Value]) {
     let file = home.path("objects.json");
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
     std::fs::write(&file, list.to_string()).unwrap();
@@ -123,7 +128,7 @@ fn pod(name: &str, image: &str, policy: &str, secret: bool) -> Value {
         "containers": [{"name": "c", "image": image, "imagePullPolicy": policy}]}})
 }
 
-fn field(instance: &Instance, pod: &str, path: &str) -> String {
+pub(crate) fn field(instance: &Instance, pod: &str, path: &str) -> String {
     instance.kubectl(&["get", "pod", pod, "-o", &format!("jsonpath={{.status.containerStatuses[0]{path}}}")])
 }
 

@@ -6,15 +6,15 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use super::{Registry, apply, free_address};
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
+use crate::registry::{self, Registry, apply, free_address};
 use crate::subordinate_ids::{OrdinaryUser, annotation, lacks_uidmap};
 
 /// Builds the images.
 fn build(home: &DataDir) -> PathBuf {
     let layout = home.path("layout");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/registry/debian-images");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/debian_images/build");
     run(Command::new(script).arg(&layout));
     layout
 }
@@ -94,7 +94,7 @@ fn debians_servers_run_from_a_registry_img_4_img_7_img_8() {
     assert_eq!(exec(&instance, "redis", &["redis-cli", "get", "written"]), "before");
     exec(&instance, "postgres", &["psql", "-h", "/tmp", "-U", "postgres", "-c", "select * from written"]);
     let ids: Vec<String> =
-        ["redis", "nginx"].iter().map(|pod| super::field(&instance, pod, ".imageID")).collect();
+        ["redis", "nginx"].iter().map(|pod| registry::field(&instance, pod, ".imageID")).collect();
     assert!(ids.iter().all(|id| id.starts_with(&registry.address)), "{ids:?}");
     let files_of_pods = || {
         let directory = std::fs::read_dir(home.data_dir().join("nodes/node-1/pods"));
