@@ -7,6 +7,7 @@ use super::history::without_hash;
 use console_data::action::{Action, Mutation, PatchKind};
 use console_data::resource::ObjectRef;
 use console_operations::operations::restart::is_paused;
+use object::ObjectPart as _;
 use object::well_known::annotation::{
     DEPLOYMENT_DESIRED_REPLICAS, DEPLOYMENT_MAX_REPLICAS, DEPLOYMENT_REVISION, DEPLOYMENT_REVISION_HISTORY,
     LAST_APPLIED,
@@ -49,7 +50,7 @@ pub(crate) fn undo_patch(deployment: &Deployment, set: &ReplicaSet) -> Result<Va
         }
     }
     Ok(json!([
-        { "op": "replace", "path": "/spec/template", "value": template },
+        { "op": "replace", "path": "/spec/template", "value": template.to_value() },
         { "op": "add", "path": "/metadata/annotations", "value": annotations },
     ]))
 }
@@ -65,7 +66,7 @@ pub(crate) fn undo(
     let body = undo_patch(deployment, set)?;
     let template = &deployment.spec.template;
     let back = json!([
-        { "op": "replace", "path": "/spec/template", "value": template },
+        { "op": "replace", "path": "/spec/template", "value": template.to_value() },
     ]);
     let action = |title: String, kubectl: String, body: Value| Action {
         title,
