@@ -31,6 +31,8 @@ use base::clock::Clock;
 use store::Store;
 
 const TOKEN: &str = "the owner's";
+const APPLY: &str = "application/apply-patch+yaml";
+const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
@@ -111,11 +113,11 @@ impl Client {
     }
 
     async fn post(&self, path: &str, body: &Value) -> TestResponse {
-        self.send("POST", path, "application/json", body.to_string()).await
+        self.send("POST", path, JSON, body.to_string()).await
     }
 
     async fn put(&self, path: &str, body: &Value) -> TestResponse {
-        self.send("PUT", path, "application/json", body.to_string()).await
+        self.send("PUT", path, JSON, body.to_string()).await
     }
 
     async fn patch(&self, path: &str, type_: &str, body: &Value) -> TestResponse {
@@ -123,7 +125,7 @@ impl Client {
     }
 
     async fn delete(&self, path: &str, body: &Value) -> TestResponse {
-        self.send("DELETE", path, "application/json", body.to_string()).await
+        self.send("DELETE", path, JSON, body.to_string()).await
     }
 }
 
@@ -301,7 +303,7 @@ async fn a_duplicate_key_of_a_yaml_body_is_refused_only_if_strict_api_2() {
     assert_eq!(refused.code, 400);
     assert!(refused.message().ends_with(&expected), "{}", refused.message());
 
-    let (apply, manager) = ("application/apply-patch+yaml", "fieldManager=m&force=true");
+    let (apply, manager) = (APPLY, "fieldManager=m&force=true");
     let refused = send("PATCH", "e", &format!("{manager}&fieldValidation=Strict"), apply).await;
     let expected = format!("error strict decoding YAML: error converting YAML to JSON: {lines}");
     assert_eq!((refused.code, refused.message()), (400, expected.as_str()));
@@ -534,6 +536,78 @@ async fn a_binding_names_its_pod_in_the_body_too_api_7() {
     }
     assert_eq!(client.get(&format!("{PODS}/p")).await.body["spec"]["nodeName"], "n1");
     assert_eq!(client.get(bindings).await.code, 405);
+}
+
+/// Only a server-side apply of an existing object may leave the name out.
+#[tokio::test(start_paused = true)]
+async fn a_write_names_its_object_in_the_body_too_api_2() {
+    let client = Client::new().await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
+    let namespace = json!({"metadata": {"name": "team"}});
+    for (path, object) in [
+        (MAPS, &json!({"metadata": {"name": "a"}})),
+        (DEPLOYMENTS, &deployment("web")),
+        (PODS, &pod),
+        ("/api/v1/namespaces", &namespace),
+    ] {
+        assert_eq!(client.post(path, object).await.code, 201, "{path}");
+    }
+    let (map, web) = (format!("{MAPS}/a"), format!("{DEPLOYMENTS}/web"));
+    let finalize = "/api/v1/namespaces/team/finalize".to_string();
+    let nameless = |name: &str| {
+        format!("the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    };
+    let other =
+        |name: &str| format!("the name of the object (b) does not match the name on the URL ({name})");
+    let named = |name: Value| json!({"metadata": {"name": name}});
+    let scale = |name: Value| json!({"metadata": {"name": name}, "spec": {"replicas": 2}});
+    let other_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}});
+    let nothing = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"k": "v"}});
+    let applied_map = format!("{map}?fieldManager=m");
+    let applied_new = format!("{MAPS}/new?fieldManager=m");
+    for (method, path, type_, body, message) in [
+        ("PUT", &map, JSON, json!({}), nameless("a")),
+        ("PUT", &map, JSON, named(json!("b")), other("a")),
+        ("PUT", &map, JSON, named(json!("a")), String::new()),
+        ("PATCH", &map, MERGE, named(Value::Null), nameless("a")),
+        ("PATCH", &map, MERGE, named(json!("b")), other("a")),
+        ("PUT", &format!("{web}/status"), JSON, json!({}), nameless("web")),
+        ("PUT", &format!("{web}/scale"), JSON, scale(Value::Null), nameless("web")),
+        ("PUT", &format!("{web}/scale"), JSON, scale(json!("b")), other("web")),
+        ("PUT", &format!("{web}/scale"), JSON, scale(json!("web")), String::new()),
+        ("PATCH", &format!("{web}/scale"), MERGE, scale(json!("b")), other("web")),
+        ("PATCH", &applied_new, APPLY, nothing.clone(), nameless("new")),
+        ("PATCH", &applied_map, APPLY, nothing, String::new()),
+        ("PATCH", &applied_map, APPLY, other_map, other("a")),
+        ("PUT", &finalize, JSON, json!({"spec": {}}), nameless("team")),
+        (
+            "POST",
+            &format!("{PODS}/p/eviction"),
+            JSON,
+            named(json!("b")),
+            "name in URL does not match name in Eviction object".into(),
+        ),
+        (
+            "POST",
+            &format!("{PODS}/p/eviction"),
+            JSON,
+            json!({}),
+            "name in URL does not match name in Eviction object".into(),
+        ),
+        (
+            "POST",
+            &format!("{PODS}/p/binding"),
+            JSON,
+            json!({"target": {"kind": "Node", "name": "n"}}),
+            "name in URL does not match name in Binding object".into(),
+        ),
+        ("POST", &format!("{PODS}/p/eviction"), JSON, named(json!("p")), String::new()),
+    ] {
+        let answered = client.send(method, path, type_, body.to_string()).await;
+        let code = if message.is_empty() { [200, 201] } else { [400; 2] };
+        let found = answered.body["message"].as_str().unwrap_or_default();
+        assert!(code.contains(&answered.code) && found == message, "{method} {path} {body}: {answered:?}");
+    }
 }
 
 /// As YAML's `|` has it, with a line break in it and at its end.
