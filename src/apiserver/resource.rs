@@ -25,7 +25,7 @@ use api::Part;
 use api::admission::Operation;
 use api::conversion::Source;
 use api::warning_recorder::WarningRecorder;
-use api::{ApiError, DeleteOptions, DeleteOutcome, WriteOptions, authorization, object_checks};
+use api::{ApiError, Cause, DeleteOptions, DeleteOutcome, WriteOptions, authorization, object_checks};
 use kinds::Strategy;
 use object::{Key, Kind, Object, ServedKind, Subresource};
 
@@ -180,7 +180,12 @@ async fn replace(
         return ephemeral_containers::replace(server, target, key, read.value, format).await;
     }
     let object = read_object(&server.api().kinds(), target, read, format)?;
-    let change = || server.api().change(target.kind(), key, part, &options, |_| Ok(object.clone()));
+    let change = || {
+        server.api().change(target.kind(), key, part, &options, |_| {
+            check_condition(server, target, &object)?;
+            Ok(object.clone())
+        })
+    };
     let stored = server.run_queued(target, &[Operation::Update], change).await?;
     respond_with_stored(server, target.served, StatusCode::OK, format, &options, &stored).await
 }
@@ -201,11 +206,35 @@ async fn patch(
     let change = || {
         server.api().change(target.kind(), key, part, &options, |current| {
             let value = patch.apply(target.served, &target.served.value(current))?;
-            read_object(&server.api().kinds(), target, value.into(), format)
+            let object = read_object(&server.api().kinds(), target, value.into(), format)?;
+            check_condition(server, target, &object)?;
+            Ok(object)
         })
     };
     let stored = server.run_queued(target, &[Operation::Update], change).await?;
     respond_with_stored(server, target.served, StatusCode::OK, format, &options, &stored).await
+}
+
+/// Refuses an update without `metadata.resourceVersion` if its kind requires one: it could overwrite a change that the
+/// client has not seen.
+fn check_condition(server: &Server, target: &ResourceTarget, object: &Object) -> Result<(), ApiError> {
+    let version = object.meta().resource_version.as_deref().unwrap_or_default();
+    let strategy = server.api().kinds().strategy_in(target.served);
+    if !matches!(version, "" | "0") || strategy.allows_unconditional_update() {
+        return Ok(());
+    }
+    let info = target.kind().info();
+    Err(ApiError::InvalidRequest {
+        // As in Kubernetes: the resource instead of the kind.
+        kind: info.plural,
+        group: info.group,
+        name: object.name().into(),
+        causes: vec![Cause {
+            reason: "FieldValueInvalid".into(),
+            message: "Invalid value: 0x0: must be specified for an update".into(),
+            field: "metadata.resourceVersion".into(),
+        }],
+    })
 }
 
 /// Reads a request's deletion options, from its body or its query.

@@ -41,6 +41,8 @@ impl<'a> PodShape<'a> {
 pub(crate) trait Resource: BuiltinKind {
     /// Validates a name and returns its errors.
     const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_subdomain;
+    /// An update may leave out `metadata.resourceVersion` (Kubernetes' `AllowUnconditionalUpdate`).
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = true;
     /// A new object keeps the status that the client sends.
     const KEEPS_STATUS_AT_CREATION: bool = false;
     /// The propagation policy if a client deletes an object over the API and names none, and the warning that the
@@ -215,6 +217,10 @@ pub trait Strategy: Send + Sync {
     fn is_counted_by_plural(&self) -> bool {
         false
     }
+    /// Returns whether an update may leave out `metadata.resourceVersion`.
+    fn allows_unconditional_update(&self) -> bool {
+        true
+    }
     /// Returns the warning for clients that write an object of this kind.
     fn warning(&self) -> Option<&str> {
         None
@@ -285,6 +291,10 @@ struct BuiltIn<T>(PhantomData<fn() -> T>);
 impl<T: Resource> Strategy for BuiltIn<T> {
     fn name_rule(&self) -> fn(&str) -> Vec<String> {
         T::NAME_RULE
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
+        T::ALLOWS_UNCONDITIONAL_UPDATE
     }
 
     fn keeps_status_at_creation(&self) -> bool {

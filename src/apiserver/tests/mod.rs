@@ -165,6 +165,48 @@ async fn a_resource_version_that_is_none_refuses_the_write_api_5() {
     assert_eq!(client.put(&a, &map(&newest, "second")).await.code, 200);
 }
 
+/// Kubernetes' `AllowUnconditionalUpdate`: a controller that writes what it has not read must find out here.
+#[tokio::test(start_paused = true)]
+async fn some_kinds_are_updated_only_with_a_resource_version_api_5() {
+    let client = Client::new().await;
+    let definition = json!({"metadata": {"name": "things.example.com"}, "spec": {
+        "group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let defined = client.post(definitions, &definition).await;
+    client.server.api().define(&serde_json::from_value(defined.body["spec"].clone()).unwrap()).unwrap();
+    let things = "/apis/example.com/v1/namespaces/default/things";
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let thing =
+        json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {}});
+    for (all, part, resource, object) in [
+        (things, "", "things.example.com", &thing),
+        (things, "/status", "things.example.com", &thing),
+        (leases, "", "leases.coordination.k8s.io", &json!({"metadata": {"name": "a"}, "spec": {}})),
+    ] {
+        let one = format!("{all}/a{part}");
+        if part.is_empty() {
+            assert_eq!(client.put(&one, object).await.code, 404, "{one}");
+            assert_eq!(client.post(all, object).await.code, 201, "{one}");
+        }
+        let refused = client.put(&one, object).await;
+        let expected = format!(
+            "{resource} \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+        );
+        assert_eq!((refused.code, refused.message()), (422, expected.as_str()), "{one}");
+        let patch = json!({"metadata": {"resourceVersion": null}});
+        assert_eq!(client.patch(&one, MERGE, &patch).await.code, 422, "{one}");
+        let patch = json!({"metadata": {"labels": {"a": "b"}}});
+        assert_eq!(client.patch(&one, MERGE, &patch).await.code, 200, "{one}");
+        let current = client.get(&format!("{all}/a")).await.body;
+        assert_eq!(client.put(&one, &current).await.code, 200, "{one}");
+    }
+    let map = json!({"metadata": {"name": "a"}});
+    assert_eq!(client.post(MAPS, &map).await.code, 201);
+    assert_eq!(client.put(&format!("{MAPS}/a"), &map).await.code, 200);
+}
+
 /// Regression: error messages repeated the control characters of the request.
 #[tokio::test(start_paused = true)]
 async fn no_answer_drives_a_terminal_sec_3() {
