@@ -457,6 +457,7 @@ async fn finalize(
         if let Some(namespace) = next.get_mut::<Namespace>() {
             namespace.spec.get_or_insert_default().finalizers = finalizers.clone().filter(|f| !f.is_empty());
         }
+        object_checks::refuse(&next, server.api().kinds().strategy(current).update_errors(&next, current))?;
         Ok(next)
     };
     let api = server.api();

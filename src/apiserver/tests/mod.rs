@@ -652,6 +652,27 @@ async fn a_write_names_its_object_in_the_body_too_api_2() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_namespace_takes_only_qualified_finalizers_api_10() {
+    let client = Client::new().await;
+    let namespaces = "/api/v1/namespaces";
+    assert_eq!(client.post(namespaces, &json!({"metadata": {"name": "team"}})).await.code, 201);
+    let finalize =
+        |finalizer: &str| json!({"metadata": {"name": "team"}, "spec": {"finalizers": [finalizer]}});
+    let path = format!("{namespaces}/team/finalize");
+    let refused = client.put(&path, &finalize("own")).await;
+    assert_eq!(
+        (refused.code, refused.message()),
+        (
+            422,
+            "Namespace \"team\" is invalid: spec.finalizers[0]: Invalid value: \"own\": name is neither a standard \
+             finalizer name nor is it fully qualified"
+        )
+    );
+    let set = client.put(&path, &finalize("example.com/own")).await;
+    assert_eq!((set.code, &set.body["spec"]["finalizers"]), (200, &json!(["example.com/own"])));
+}
+
 /// As YAML's `|` has it, with a line break in it and at its end.
 #[tokio::test(start_paused = true)]
 async fn bytes_times_and_quantities_are_read_as_go_reads_them_api_8() {
