@@ -180,14 +180,24 @@ async fn replace(
         return ephemeral_containers::replace(server, target, key, read.value, format).await;
     }
     let object = read_object(&server.api().kinds(), target, read, format)?;
+    let creates =
+        part == Part::Main && server.api().kinds().strategy_in(target.served).allows_create_on_update();
     let change = || {
-        server.api().change(target.kind(), key, part, &options, |_| {
+        let changed = server.api().change(target.kind(), key, part, &options, |_| {
             check_condition(server, target, &object)?;
             Ok(object.clone())
-        })
+        });
+        match changed {
+            Err(error) if creates && error.is_not_found() => {
+                let created = server.api().create_on_update(target.served, object.clone(), &options)?;
+                Ok((StatusCode::CREATED, created))
+            }
+            changed => Ok((StatusCode::OK, changed?)),
+        }
     };
-    let stored = server.run_queued(target, &[Operation::Update], change).await?;
-    respond_with_stored(server, target.served, StatusCode::OK, format, &options, &stored).await
+    let operations = [Operation::Create, Operation::Update];
+    let (status, stored) = server.run_queued(target, &operations[usize::from(!creates)..], change).await?;
+    respond_with_stored(server, target.served, status, format, &options, &stored).await
 }
 
 async fn patch(

@@ -187,7 +187,6 @@ async fn some_kinds_are_updated_only_with_a_resource_version_api_5() {
     ] {
         let one = format!("{all}/a{part}");
         if part.is_empty() {
-            assert_eq!(client.put(&one, object).await.code, 404, "{one}");
             assert_eq!(client.post(all, object).await.code, 201, "{one}");
         }
         let refused = client.put(&one, object).await;
@@ -205,6 +204,30 @@ async fn some_kinds_are_updated_only_with_a_resource_version_api_5() {
     let map = json!({"metadata": {"name": "a"}});
     assert_eq!(client.post(MAPS, &map).await.code, 201);
     assert_eq!(client.put(&format!("{MAPS}/a"), &map).await.code, 200);
+}
+
+/// Kubernetes' `AllowCreateOnUpdate`, on which `kubectl replace` of a missing Role or Service relies.
+#[tokio::test(start_paused = true)]
+async fn an_update_of_a_missing_object_creates_it_for_some_kinds_api_2() {
+    let client = Client::new().await;
+    let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let object = json!({"metadata": {"name": "a"}});
+    for all in [roles, leases] {
+        let made = client.put(&format!("{all}/a"), &object).await;
+        assert_eq!(
+            (made.code, client.get(&format!("{all}/a")).await.body),
+            (201, made.body.clone()),
+            "{all}"
+        );
+        let old = json!({"metadata": {"name": "b", "resourceVersion": "1"}});
+        assert_eq!(client.put(&format!("{all}/b"), &old).await.code, 400, "{all}");
+        assert_eq!(client.put(&format!("{all}/b/status"), &object).await.code, 404, "{all}");
+    }
+    assert_eq!(client.put(&format!("{roles}/a"), &object).await.code, 200);
+    assert_eq!(client.put(&format!("{MAPS}/a"), &object).await.code, 404);
+    let unknown = "/apis/coordination.k8s.io/v1/namespaces/missing/leases/a";
+    assert_eq!(client.put(unknown, &object).await.code, 404);
 }
 
 /// Regression: error messages repeated the control characters of the request.
