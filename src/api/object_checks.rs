@@ -77,7 +77,7 @@ pub fn check_new_event(object: &Object) -> Result<(), ApiError> {
 }
 
 /// Refuses the object if there are errors.
-pub(super) fn refuse(object: &Object, errors: Vec<FieldError>) -> Result<(), ApiError> {
+pub fn refuse(object: &Object, errors: Vec<FieldError>) -> Result<(), ApiError> {
     refuse_if(object.kind(), object.name(), errors)
 }
 

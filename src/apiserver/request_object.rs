@@ -45,22 +45,23 @@ pub(super) fn read_object(
     }
     fields.insert("apiVersion".into(), expected.into());
     fields.insert("kind".into(), info.name.into());
-    set_identity(target, fields)?;
+    set_namespace(target, fields)?;
+    if let Some(name) = &target.name {
+        check_name(&read.value, name)?;
+    }
     super::strict::object(kinds, target.served, read, format)
 }
 
-/// Sets the namespace and name of the path in the object; refuses an object that has others.
-fn set_identity(
+/// Sets the namespace of the path in the object; refuses an object that has another.
+fn set_namespace(
     target: &ResourceTarget,
     fields: &mut serde_json::Map<String, Value>,
 ) -> Result<(), ApiError> {
     let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
     let Some(metadata) = metadata.as_object_mut() else { return Ok(()) };
-    let given = |metadata: &serde_json::Map<String, Value>, key: &str| {
-        metadata.get(key).and_then(Value::as_str).filter(|v| !v.is_empty()).map(ToString::to_string)
-    };
     if let Some(namespace) = &target.namespace {
-        if given(metadata, "namespace").is_some_and(|n| n != *namespace) {
+        let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+        if !given.is_empty() && given != namespace {
             return Err(ApiError::BadRequest(
                 "the namespace of the provided object does not match the namespace sent on the request"
                     .into(),
@@ -68,15 +69,18 @@ fn set_identity(
         }
         metadata.insert("namespace".into(), namespace.clone().into());
     }
-    if let Some(name) = &target.name {
-        match given(metadata, "name") {
-            Some(other) if other != *name => {
-                return Err(ApiError::BadRequest(format!(
-                    "the name of the object ({other}) does not match the name on the URL ({name})"
-                )));
-            }
-            _ => metadata.insert("name".into(), name.clone().into()),
-        };
-    }
     Ok(())
+}
+
+/// Refuses an object that does not have the name on the URL (Kubernetes' `checkName`).
+pub(super) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
+    let given = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    if given == name {
+        return Ok(());
+    }
+    Err(ApiError::BadRequest(if given.is_empty() {
+        format!("the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    } else {
+        format!("the name of the object ({given}) does not match the name on the URL ({name})")
+    }))
 }

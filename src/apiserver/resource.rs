@@ -13,7 +13,7 @@ use super::durability::ShownRevision;
 use super::ephemeral_containers;
 use super::object_response::{respond_with_object, respond_with_scale, respond_with_stored, scale_in};
 use super::request::ResourceTarget;
-use super::request_object::read_object;
+use super::request_object::{check_name, read_object};
 use super::respond::Responder;
 use super::response_format::{ResponseFormat, not_allowed};
 use super::upgrade::Upgrade;
@@ -25,7 +25,7 @@ use api::Part;
 use api::admission::Operation;
 use api::conversion::Source;
 use api::warning_recorder::WarningRecorder;
-use api::{ApiError, DeleteOptions, DeleteOutcome, WriteOptions, authorization, object_checks};
+use api::{ApiError, Cause, DeleteOptions, DeleteOutcome, WriteOptions, authorization, object_checks};
 use kinds::Strategy;
 use object::{Key, Kind, Object, ServedKind, Subresource};
 
@@ -180,9 +180,24 @@ async fn replace(
         return ephemeral_containers::replace(server, target, key, read.value, format).await;
     }
     let object = read_object(&server.api().kinds(), target, read, format)?;
-    let change = || server.api().change(target.kind(), key, part, &options, |_| Ok(object.clone()));
-    let stored = server.run_queued(target, &[Operation::Update], change).await?;
-    respond_with_stored(server, target.served, StatusCode::OK, format, &options, &stored).await
+    let creates =
+        part == Part::Main && server.api().kinds().strategy_in(target.served).allows_create_on_update();
+    let change = || {
+        let changed = server.api().change(target.kind(), key, part, &options, |_| {
+            check_condition(server, target, &object)?;
+            Ok(object.clone())
+        });
+        match changed {
+            Err(error) if creates && error.is_not_found() => {
+                let created = server.api().create_on_update(target.served, object.clone(), &options)?;
+                Ok((StatusCode::CREATED, created))
+            }
+            changed => Ok((StatusCode::OK, changed?)),
+        }
+    };
+    let operations = [Operation::Create, Operation::Update];
+    let (status, stored) = server.run_queued(target, &operations[usize::from(!creates)..], change).await?;
+    respond_with_stored(server, target.served, status, format, &options, &stored).await
 }
 
 async fn patch(
@@ -201,11 +216,35 @@ async fn patch(
     let change = || {
         server.api().change(target.kind(), key, part, &options, |current| {
             let value = patch.apply(target.served, &target.served.value(current))?;
-            read_object(&server.api().kinds(), target, value.into(), format)
+            let object = read_object(&server.api().kinds(), target, value.into(), format)?;
+            check_condition(server, target, &object)?;
+            Ok(object)
         })
     };
     let stored = server.run_queued(target, &[Operation::Update], change).await?;
     respond_with_stored(server, target.served, StatusCode::OK, format, &options, &stored).await
+}
+
+/// Refuses an update without `metadata.resourceVersion` if its kind requires one: it could overwrite a change that the
+/// client has not seen.
+fn check_condition(server: &Server, target: &ResourceTarget, object: &Object) -> Result<(), ApiError> {
+    let version = object.meta().resource_version.as_deref().unwrap_or_default();
+    let strategy = server.api().kinds().strategy_in(target.served);
+    if !matches!(version, "" | "0") || strategy.allows_unconditional_update() {
+        return Ok(());
+    }
+    let info = target.kind().info();
+    Err(ApiError::InvalidRequest {
+        // As in Kubernetes: the resource instead of the kind.
+        kind: info.plural,
+        group: info.group,
+        name: object.name().into(),
+        causes: vec![Cause {
+            reason: "FieldValueInvalid".into(),
+            message: "Invalid value: 0x0: must be specified for an update".into(),
+            field: "metadata.resourceVersion".into(),
+        }],
+    })
 }
 
 /// Reads a request's deletion options, from its body or its query.
@@ -304,6 +343,7 @@ async fn change_scale(
     }
     let options = write_options::of_write(format)?;
     let decode = |value: Value| -> Result<Scale, ApiError> {
+        check_name(&value, &key.name)?;
         serde_json::from_value(value).map_err(|e| ApiError::BadRequest(format!("cannot decode Scale: {e}")))
     };
     let scale = if request.method() == Method::PUT {
@@ -330,6 +370,8 @@ async fn evict(
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let eviction = body::read_optional_value(request).await?;
+    let named = eviction.as_ref().and_then(|eviction| eviction.pointer("/metadata/name"));
+    match_names("Eviction", named.and_then(Value::as_str), &key.name)?;
     let inner = eviction.as_ref().and_then(|eviction| eviction.get("deleteOptions")).cloned();
     let options = write_options::of_delete(inner, format)?;
     let evict = || server.api().evict_by(key, eviction.as_ref(), &options);
@@ -349,22 +391,25 @@ pub(super) async fn bind(
     let value = body::read_value(request).await?.value;
     let binding: Binding = serde_json::from_value(value)
         .map_err(|error| ApiError::BadRequest(format!("cannot decode Binding: {error}")))?;
-    let named = binding.metadata.name.clone().unwrap_or_default();
-    let name = match name {
-        None if named.is_empty() => return Err(ApiError::BadRequest("name is required".into())),
-        None => named.as_str(),
-        Some(name) if named.is_empty() || named == name => name,
-        Some(_) => {
-            return Err(ApiError::BadRequest("name in URL does not match name in Binding object".into()));
-        }
-    };
-    let pod = Key::new(namespace, name);
+    let named = binding.metadata.name.as_deref().filter(|named| !named.is_empty());
+    if let Some(name) = name {
+        match_names("Binding", named, name)?;
+    }
+    let pod = Key::new(namespace, named.ok_or_else(|| ApiError::BadRequest("name is required".into()))?);
     let options = write_options::of_write(format)?;
     let bind = || server.api().bind_to(&pod, binding, &options);
     let bound =
         server.run_queued_subresource((Kind::Pod, "binding"), &pod, &[Operation::Create], bind).await?;
     server.wait_durable(bound.object(), &options).await?;
     Responder::outcome(StatusCode::CREATED, done(201))
+}
+
+/// Refuses the object of an action that does not name the pod of the path.
+fn match_names(object: &str, named: Option<&str>, name: &str) -> Result<(), ApiError> {
+    if named == Some(name) {
+        return Ok(());
+    }
+    Err(ApiError::BadRequest(format!("name in URL does not match name in {object} object")))
 }
 
 /// Returns the response to an action without an object.
@@ -409,6 +454,7 @@ async fn finalize(
 ) -> Result<Response, ApiError> {
     use k8s_openapi::api::core::v1::Namespace;
     let body = body::read_value(request).await?.value;
+    check_name(&body, &key.name)?;
     let finalizers: Option<Vec<String>> =
         body.pointer("/spec/finalizers").and_then(|f| serde_json::from_value(f.clone()).ok());
     let version = body.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(ToString::to_string);
@@ -421,6 +467,7 @@ async fn finalize(
         if let Some(namespace) = next.get_mut::<Namespace>() {
             namespace.spec.get_or_insert_default().finalizers = finalizers.clone().filter(|f| !f.is_empty());
         }
+        object_checks::refuse(&next, server.api().kinds().strategy(current).update_errors(&next, current))?;
         Ok(next)
     };
     let api = server.api();

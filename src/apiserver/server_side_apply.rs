@@ -60,8 +60,10 @@ pub(super) async fn handle_scale(
     let place = in_stored_version(target);
     let served = place.served;
     let mut config = json!({"apiVersion": served.api_version(), "kind": served.kind().info().name});
-    if let Some(version) = scale.pointer("/metadata/resourceVersion") {
-        config["metadata"] = json!({"resourceVersion": version});
+    for field in ["name", "resourceVersion"] {
+        if let Some(value) = scale["metadata"].get(field) {
+            config["metadata"][field] = value.clone();
+        }
     }
     if let Some(count) = scale.pointer("/spec/replicas") {
         let count = count.as_i64().and_then(|count| i32::try_from(count).ok());

@@ -30,6 +30,7 @@ pub fn is_built_in(group: &str, version: &str) -> bool {
 }
 
 impl Resource for APIService {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     // `v1.` is the name of the core group's APIService.
     const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;
     const COLUMNS: &'static [Column<Self>] = &[

@@ -9,6 +9,7 @@ use super::role::{RuleScope, policy_rule};
 use apimachinery::validate::{FieldErrors, Path, names, selector};
 
 impl Resource for ClusterRole {
+    const ALLOWS_CREATE_ON_UPDATE: bool = true;
     const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;
     const COLUMNS: &'static [Column<Self>] = &[Column::name(), Column::created_at()];
 

@@ -11,6 +11,7 @@ use super::role_binding::{
 use apimachinery::validate::{FieldErrors, names};
 
 impl Resource for ClusterRoleBinding {
+    const ALLOWS_CREATE_ON_UPDATE: bool = true;
     const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),

@@ -15,6 +15,7 @@ const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
 const MIN_UPDATE_SECONDS: i64 = 10;
 
 impl Resource for CSIDriver {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const WARNING: Option<&'static str> = Some(
         "Podium mounts only volumes of the driver disk.podium.dev; a pod that uses another driver stays pending",
     );

@@ -15,6 +15,7 @@ use apimachinery::validate::{FieldErrors, Path, names};
 const MAX_NODE_ID_BYTES: usize = 256;
 
 impl Resource for CSINode {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::number(

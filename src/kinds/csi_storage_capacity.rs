@@ -10,6 +10,7 @@ use apimachinery::validate::{FieldErrors, Path, names, resources, selector};
 use object::storage::UNSET;
 
 impl Resource for CSIStorageCapacity {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("StorageClassName", "The storage class that has this capacity.", |one, _| {

@@ -206,6 +206,10 @@ impl Strategy for CustomStrategy {
         }
     }
 
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
+
     /// Returns true if the status is a subresource; otherwise it is written together with the other fields.
     fn has_status(&self) -> bool {
         self.status

@@ -14,6 +14,7 @@ pub(super) const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
 const MAX_PRINTED_ENDPOINTS: usize = 3;
 
 impl Resource for Endpoints {
+    const ALLOWS_CREATE_ON_UPDATE: bool = true;
     const DEPRECATION: Option<&'static str> =
         Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
     const COLUMNS: &'static [Column<Self>] = &[

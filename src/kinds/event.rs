@@ -17,6 +17,7 @@ const MAX_CHARACTERS: usize = 128;
 const MAX_NOTE: usize = 1024;
 
 impl Resource for Event {
+    const ALLOWS_CREATE_ON_UPDATE: bool = true;
     // Events are excluded from quotas, since controllers create them and they expire on their own.
     const COUNTED: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[

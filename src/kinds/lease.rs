@@ -8,6 +8,8 @@ use super::resource::Resource;
 use apimachinery::validate::{FieldErrors, Path, names};
 
 impl Resource for Lease {
+    const ALLOWS_CREATE_ON_UPDATE: bool = true;
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Holder", "The identity of the holder of the current lease.", |lease, _| {

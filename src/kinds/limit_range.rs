@@ -11,6 +11,7 @@ use apimachinery::validate::{FieldErrors, Path, names, resources};
 use object::quantity::{Amount, ResourceList};
 
 impl Resource for LimitRange {
+    const ALLOWS_CREATE_ON_UPDATE: bool = true;
     const COLUMNS: &'static [Column<Self>] = &[Column::name(), Column::created_at()];
 
     /// The default limit of a container is its maximum; the default request is the default limit, or else the minimum.

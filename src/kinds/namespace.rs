@@ -6,7 +6,8 @@ use serde_json::json;
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
 use apimachinery::default::{set, set_text};
-use apimachinery::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, metadata, names};
+use object::Kind;
 
 /// The label that every namespace has, with its own name as the value.
 const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
@@ -44,7 +45,18 @@ impl Resource for Namespace {
         let finalizers = self.spec.as_ref().and_then(|s| s.finalizers.as_ref());
         for (i, finalizer) in finalizers.into_iter().flatten().enumerate() {
             let path = Path::root("spec.finalizers");
-            errors.invalid_each(&path.index(i), finalizer, names::qualified_name(finalizer));
+            metadata::finalizer_name(errors, Kind::Namespace, &path.index(i), finalizer);
+        }
+    }
+
+    fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {
+        let (expected, timestamp) = match self.metadata.deletion_timestamp {
+            None => ("Active", "empty"),
+            Some(_) => ("Terminating", "not empty"),
+        };
+        if phase(self) != expected {
+            let detail = format!("may only be '{expected}' if `deletionTimestamp` is {timestamp}");
+            errors.invalid(&Path::root("status").child("Phase"), phase(self), detail);
         }
     }
 }

@@ -9,6 +9,7 @@ use super::resource::Resource;
 use apimachinery::validate::{FieldErrors, Path, conditions, names, selector, workload};
 
 impl Resource for PodDisruptionBudget {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),

@@ -8,6 +8,7 @@ use apimachinery::default::pod_spec;
 use apimachinery::validate::{FieldErrors, Path};
 
 impl Resource for PodTemplate {
+    const ALLOWS_CREATE_ON_UPDATE: bool = true;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::containers(),

@@ -41,6 +41,10 @@ impl<'a> PodShape<'a> {
 pub(crate) trait Resource: BuiltinKind {
     /// Validates a name and returns its errors.
     const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_subdomain;
+    /// An update of an object that does not exist creates it (Kubernetes' `AllowCreateOnUpdate`).
+    const ALLOWS_CREATE_ON_UPDATE: bool = false;
+    /// An update may leave out `metadata.resourceVersion` (Kubernetes' `AllowUnconditionalUpdate`).
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = true;
     /// A new object keeps the status that the client sends.
     const KEEPS_STATUS_AT_CREATION: bool = false;
     /// The propagation policy if a client deletes an object over the API and names none, and the warning that the
@@ -215,6 +219,14 @@ pub trait Strategy: Send + Sync {
     fn is_counted_by_plural(&self) -> bool {
         false
     }
+    /// Returns whether an update of an object that does not exist creates it.
+    fn allows_create_on_update(&self) -> bool {
+        false
+    }
+    /// Returns whether an update may leave out `metadata.resourceVersion`.
+    fn allows_unconditional_update(&self) -> bool {
+        true
+    }
     /// Returns the warning for clients that write an object of this kind.
     fn warning(&self) -> Option<&str> {
         None
@@ -285,6 +297,14 @@ struct BuiltIn<T>(PhantomData<fn() -> T>);
 impl<T: Resource> Strategy for BuiltIn<T> {
     fn name_rule(&self) -> fn(&str) -> Vec<String> {
         T::NAME_RULE
+    }
+
+    fn allows_create_on_update(&self) -> bool {
+        T::ALLOWS_CREATE_ON_UPDATE
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
+        T::ALLOWS_UNCONDITIONAL_UPDATE
     }
 
     fn keeps_status_at_creation(&self) -> bool {

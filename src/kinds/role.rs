@@ -7,6 +7,7 @@ use super::resource::Resource;
 use apimachinery::validate::{FieldErrors, Path, names};
 
 impl Resource for Role {
+    const ALLOWS_CREATE_ON_UPDATE: bool = true;
     const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;
     const COLUMNS: &'static [Column<Self>] = &[Column::name(), Column::created_at()];
 

@@ -14,6 +14,7 @@ use base::quote::quote;
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Resource for RoleBinding {
+    const ALLOWS_CREATE_ON_UPDATE: bool = true;
     const NAME_RULE: fn(&str) -> Vec<String> = names::path_segment;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),

@@ -10,6 +10,7 @@ use super::resource::Resource;
 use apimachinery::validate::{FieldErrors, Path, metadata, names, placement, resources};
 
 impl Resource for RuntimeClass {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text(

@@ -35,6 +35,7 @@ const MAX_AFFINITY_SECONDS: i32 = 86400;
 const CLIENT_IP_SECONDS: i32 = 10800;
 
 impl Resource for Service {
+    const ALLOWS_CREATE_ON_UPDATE: bool = true;
     // Since 1.37 (RelaxedServiceNameValidation) a name may start with a digit.
     const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_label;
     const COLUMNS: &'static [Column<Self>] = &[

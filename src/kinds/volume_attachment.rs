@@ -13,6 +13,7 @@ use apimachinery::validate::{FieldErrors, Path, names};
 const MAX_MESSAGE_BYTES: usize = 1024;
 
 impl Resource for VolumeAttachment {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const WARNING: Option<&'static str> =
         Some("Podium's controller attaches volumes, and only those of the driver disk.podium.dev");
     const COLUMNS: &'static [Column<Self>] = &[

@@ -79,6 +79,7 @@ macro_rules! apply_defaults {
 }
 
 impl Resource for MutatingWebhookConfiguration {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::number("Webhooks", WEBHOOKS, |c, _| count(c.webhooks.as_ref())),
@@ -105,6 +106,7 @@ impl Resource for MutatingWebhookConfiguration {
 }
 
 impl Resource for ValidatingWebhookConfiguration {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::number("Webhooks", WEBHOOKS, |c, _| count(c.webhooks.as_ref())),

@@ -5,9 +5,13 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use futures::AsyncReadExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use serde_json::Value;
+use kube::api::{DeleteParams, LogParams, PostParams};
+use kube::runtime::wait::await_condition;
+use object::pod::is_ready;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::instance::{ChildGuard, DataDir, Instance};
@@ -112,6 +116,27 @@ async fn streams_lose_nothing_in_either_protocol_api_3() {
     node_proxy(&instance);
     with_web_sockets(&instance);
     metrics(&instance);
+    instance.stop();
+}
+
+/// The first lines of a container may also be its last. The file of its log is then there only for a moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_gets_what_a_silent_pod_prints_at_its_end_api_3() {
+    let home = DataDir::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "1"]);
+    let pods: Api<Pod> = Api::default_namespaced(instance.client().await);
+    let script = "trap 'echo goodbye; exit 0' TERM; touch /tmp/ready; while :; do sleep 0.1; done";
+    let pod = json!({"metadata": {"name": "silent"}, "spec": {"containers": [{
+        "name": "c", "image": "busybox", "command": ["sh", "-c", script],
+        "readinessProbe": {"exec": {"command": ["cat", "/tmp/ready"]}, "periodSeconds": 1}}]}});
+    pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    await_condition(pods.clone(), "silent", |pod: Option<&Pod>| pod.is_some_and(is_ready)).await.unwrap();
+    let follow = LogParams { follow: true, ..LogParams::default() };
+    let mut log = pods.log_stream("silent", &follow).await.unwrap();
+    pods.delete("silent", &DeleteParams::default()).await.unwrap();
+    let mut text = String::new();
+    log.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "goodbye\n");
     instance.stop();
 }
 

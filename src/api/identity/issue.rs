@@ -38,18 +38,41 @@ pub(crate) fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
     }
 }
 
+/// Returns the errors in the metadata of a token request, which may leave out the account's name and namespace.
+fn check_metadata(meta: &ObjectMeta, account: &Key) -> Vec<Cause> {
+    let fields = [
+        ("name", &meta.name, account.name.as_str()),
+        ("namespace", &meta.namespace, account.namespace.as_str()),
+    ];
+    let mut causes = Vec::new();
+    for (field, given, expected) in fields {
+        let given = given.as_deref().unwrap_or_default();
+        if !given.is_empty() && given != expected {
+            causes.push(Cause {
+                reason: "FieldValueInvalid".into(),
+                message: format!(
+                    "Invalid value: \"{given}\": must match the service account {field} if specified"
+                ),
+                field: format!("metadata.{field}"),
+            });
+        }
+    }
+    causes
+}
+
 impl Api {
     /// Issues a token for a service account; returns the request with its status.
     pub fn issue_token(&self, account: &Key, request: TokenRequest) -> Result<TokenRequest, ApiError> {
         let of: SharedObject<ServiceAccount> = self.get_as(account)?;
+        let (kind, group) = ("TokenRequest", "authentication.k8s.io");
+        let causes = check_metadata(&request.metadata, account);
+        if !causes.is_empty() {
+            return Err(ApiError::InvalidRequest { kind, group, name: account.name.clone(), causes });
+        }
         let mut spec = request.spec.unwrap_or_default();
         let causes = check_request(&spec);
         if !causes.is_empty() {
-            return Err(ApiError::InvalidOptions {
-                options: "TokenRequest",
-                group: "authentication.k8s.io",
-                causes,
-            });
+            return Err(ApiError::InvalidRequest { kind, group, name: String::new(), causes });
         }
         let issuer = self.issuer();
         let mut audiences = spec.audiences.take().unwrap_or_default();
@@ -207,7 +230,7 @@ impl Api {
 mod tests {
     use std::time::Duration;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::DeleteOptions;
@@ -268,6 +291,22 @@ mod tests {
         let account = json!({"metadata": {"name": "robot", "namespace": "ns"}});
         api.create_as::<ServiceAccount>(serde_json::from_value(account).unwrap()).unwrap();
         assert_eq!(api.authenticate(&token, &[]), Err(TokenError::Invalidated));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_request_that_names_another_account_is_refused_sa_1() {
+        let api = api();
+        let key = Key::new("ns", "robot");
+        let issue = |metadata: Value| {
+            let request = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+            api.issue_token(&key, request).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(issue(json!({"name": "robot", "namespace": "ns"})), Ok(()));
+        assert_eq!(issue(json!({"name": "", "namespace": ""})), Ok(()));
+        let refused = "TokenRequest.authentication.k8s.io \"robot\" is invalid: [metadata.name: Invalid value: \
+             \"default\": must match the service account name if specified, metadata.namespace: Invalid value: \"other\": \
+             must match the service account namespace if specified]";
+        assert_eq!(issue(json!({"name": "default", "namespace": "other"})), Err(refused.into()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use crate::conversion::OwnerConverter;
 use crate::managed_fields::{self, Configuration, Converter, Type, Writer};
 use crate::{Api, ApiError, Apply, Part, WriteOptions};
 use object::managed::{FieldSet, PathElement};
-use object::{Object, ServedKind};
+use object::{Key, Object, ServedKind};
 
 /// The result of an apply.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl Api {
         for _ in 0..TRIES {
             let live = self.store().get(served.kind(), key);
             if live.is_none() && *part == Part::Main && request.subresource.is_none() {
-                self.check_may_create(request, options)?;
+                self.check_may_create(*served, key, options)?;
                 let (object, ownership) = next(None)?;
                 if let Some(uid) = object.meta().uid.as_ref().filter(|uid| !uid.is_empty()) {
                     let message = format!(
@@ -78,17 +78,33 @@ impl Api {
         Err(ApiError::modified(served.kind(), &key.name))
     }
 
-    /// Checks that the applier may also create, because the apply creates the object.
-    fn check_may_create(&self, request: &Apply, options: &WriteOptions) -> Result<(), ApiError> {
+    /// Checks that the user of an apply or update may also create, because it creates the object.
+    fn check_may_create(
+        &self,
+        served: ServedKind,
+        key: &Key,
+        options: &WriteOptions,
+    ) -> Result<(), ApiError> {
         let Some(user) = options.user.as_deref() else { return Ok(()) };
         let on = ResourceAttributes {
-            group: request.served.group(),
-            resource: request.served.kind().info().plural,
-            name: &request.key.name,
-            namespace: &request.key.namespace,
+            group: served.group(),
+            resource: served.kind().info().plural,
+            name: &key.name,
+            namespace: &key.namespace,
             ..ResourceAttributes::default()
         };
         self.authorize(&Attributes { user, verb: "create", on: RequestTarget::Resource(on) })
+    }
+
+    /// Creates the object of an update that found none.
+    pub fn create_on_update(
+        &self,
+        served: ServedKind,
+        object: Object,
+        options: &WriteOptions,
+    ) -> Result<Arc<Object>, ApiError> {
+        self.check_may_create(served, &object.key(), options)?;
+        self.create(object, options)
     }
 
     /// Returns the fields of a configuration that a write of this part ignores: they get no owner.

@@ -77,9 +77,7 @@ fn contents(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, meta: &Object
     labels(errors, &path.child("labels"), meta.labels.as_ref());
     annotations(errors, &path.child("annotations"), meta.annotations.as_ref());
     owner_references(errors, &path.child("ownerReferences"), meta);
-    for finalizer in meta.finalizers.iter().flatten() {
-        finalizer_name(errors, kind, &path.child("finalizers"), finalizer);
-    }
+    finalizers(errors, kind, &path.child("finalizers"), meta.finalizers.as_deref().unwrap_or_default());
     managed_fields(errors, &path.child("managedFields"), meta.managed_fields.as_deref().unwrap_or_default());
 }
 
@@ -218,8 +216,22 @@ fn owner_reference(errors: &mut FieldErrors, path: &Path<'_>, reference: &OwnerR
     }
 }
 
-/// CRDs and custom objects may have finalizers without a domain, since the apiextensions server does not require one.
-fn finalizer_name(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, name: &str) {
+fn finalizers(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, names: &[String]) {
+    for name in names {
+        finalizer_name(errors, kind, path, name);
+    }
+    if ["orphan", "foregroundDeletion"].iter().all(|policy| names.iter().any(|name| name == policy)) {
+        errors.invalid(
+            path,
+            &Value::from(names.to_vec()),
+            "finalizer orphan and foregroundDeletion cannot be both set",
+        );
+    }
+}
+
+/// Validates a finalizer. CRDs and custom objects may have finalizers without a domain, since the apiextensions server
+/// does not require one.
+pub fn finalizer_name(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, name: &str) {
     let wrong = names::qualified_name(name);
     let may_be_short = kind.is_custom() || kind == Kind::CustomResourceDefinition;
     if wrong.is_empty() && !may_be_short && !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {

@@ -2,8 +2,6 @@
 
 use super::*;
 
-const APPLY: &str = "application/apply-patch+yaml";
-
 fn pod(spec: &Value) -> Value {
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});

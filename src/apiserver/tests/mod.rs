@@ -31,6 +31,8 @@ use base::clock::Clock;
 use store::Store;
 
 const TOKEN: &str = "the owner's";
+const APPLY: &str = "application/apply-patch+yaml";
+const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
@@ -111,11 +113,11 @@ impl Client {
     }
 
     async fn post(&self, path: &str, body: &Value) -> TestResponse {
-        self.send("POST", path, "application/json", body.to_string()).await
+        self.send("POST", path, JSON, body.to_string()).await
     }
 
     async fn put(&self, path: &str, body: &Value) -> TestResponse {
-        self.send("PUT", path, "application/json", body.to_string()).await
+        self.send("PUT", path, JSON, body.to_string()).await
     }
 
     async fn patch(&self, path: &str, type_: &str, body: &Value) -> TestResponse {
@@ -123,7 +125,7 @@ impl Client {
     }
 
     async fn delete(&self, path: &str, body: &Value) -> TestResponse {
-        self.send("DELETE", path, "application/json", body.to_string()).await
+        self.send("DELETE", path, JSON, body.to_string()).await
     }
 }
 
@@ -161,6 +163,71 @@ async fn a_resource_version_that_is_none_refuses_the_write_api_5() {
     assert_eq!(client.put(&a, &map("1", "second")).await.code, 409);
     let newest = client.get(&a).await.body["metadata"]["resourceVersion"].as_str().unwrap().to_string();
     assert_eq!(client.put(&a, &map(&newest, "second")).await.code, 200);
+}
+
+/// Kubernetes' `AllowUnconditionalUpdate`: a controller that writes what it has not read must find out here.
+#[tokio::test(start_paused = true)]
+async fn some_kinds_are_updated_only_with_a_resource_version_api_5() {
+    let client = Client::new().await;
+    let definition = json!({"metadata": {"name": "things.example.com"}, "spec": {
+        "group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let defined = client.post(definitions, &definition).await;
+    client.server.api().define(&serde_json::from_value(defined.body["spec"].clone()).unwrap()).unwrap();
+    let things = "/apis/example.com/v1/namespaces/default/things";
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let thing =
+        json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {}});
+    for (all, part, resource, object) in [
+        (things, "", "things.example.com", &thing),
+        (things, "/status", "things.example.com", &thing),
+        (leases, "", "leases.coordination.k8s.io", &json!({"metadata": {"name": "a"}, "spec": {}})),
+    ] {
+        let one = format!("{all}/a{part}");
+        if part.is_empty() {
+            assert_eq!(client.post(all, object).await.code, 201, "{one}");
+        }
+        let refused = client.put(&one, object).await;
+        let expected = format!(
+            "{resource} \"a\" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+        );
+        assert_eq!((refused.code, refused.message()), (422, expected.as_str()), "{one}");
+        let patch = json!({"metadata": {"resourceVersion": null}});
+        assert_eq!(client.patch(&one, MERGE, &patch).await.code, 422, "{one}");
+        let patch = json!({"metadata": {"labels": {"a": "b"}}});
+        assert_eq!(client.patch(&one, MERGE, &patch).await.code, 200, "{one}");
+        let current = client.get(&format!("{all}/a")).await.body;
+        assert_eq!(client.put(&one, &current).await.code, 200, "{one}");
+    }
+    let map = json!({"metadata": {"name": "a"}});
+    assert_eq!(client.post(MAPS, &map).await.code, 201);
+    assert_eq!(client.put(&format!("{MAPS}/a"), &map).await.code, 200);
+}
+
+/// Kubernetes' `AllowCreateOnUpdate`, on which `kubectl replace` of a missing Role or Service relies.
+#[tokio::test(start_paused = true)]
+async fn an_update_of_a_missing_object_creates_it_for_some_kinds_api_2() {
+    let client = Client::new().await;
+    let roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles";
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let object = json!({"metadata": {"name": "a"}});
+    for all in [roles, leases] {
+        let made = client.put(&format!("{all}/a"), &object).await;
+        assert_eq!(
+            (made.code, client.get(&format!("{all}/a")).await.body),
+            (201, made.body.clone()),
+            "{all}"
+        );
+        let old = json!({"metadata": {"name": "b", "resourceVersion": "1"}});
+        assert_eq!(client.put(&format!("{all}/b"), &old).await.code, 400, "{all}");
+        assert_eq!(client.put(&format!("{all}/b/status"), &object).await.code, 404, "{all}");
+    }
+    assert_eq!(client.put(&format!("{roles}/a"), &object).await.code, 200);
+    assert_eq!(client.put(&format!("{MAPS}/a"), &object).await.code, 404);
+    let unknown = "/apis/coordination.k8s.io/v1/namespaces/missing/leases/a";
+    assert_eq!(client.put(unknown, &object).await.code, 404);
 }
 
 /// Regression: error messages repeated the control characters of the request.
@@ -301,7 +368,7 @@ async fn a_duplicate_key_of_a_yaml_body_is_refused_only_if_strict_api_2() {
     assert_eq!(refused.code, 400);
     assert!(refused.message().ends_with(&expected), "{}", refused.message());
 
-    let (apply, manager) = ("application/apply-patch+yaml", "fieldManager=m&force=true");
+    let (apply, manager) = (APPLY, "fieldManager=m&force=true");
     let refused = send("PATCH", "e", &format!("{manager}&fieldValidation=Strict"), apply).await;
     let expected = format!("error strict decoding YAML: error converting YAML to JSON: {lines}");
     assert_eq!((refused.code, refused.message()), (400, expected.as_str()));
@@ -534,6 +601,99 @@ async fn a_binding_names_its_pod_in_the_body_too_api_7() {
     }
     assert_eq!(client.get(&format!("{PODS}/p")).await.body["spec"]["nodeName"], "n1");
     assert_eq!(client.get(bindings).await.code, 405);
+}
+
+/// Only a server-side apply of an existing object may leave the name out.
+#[tokio::test(start_paused = true)]
+async fn a_write_names_its_object_in_the_body_too_api_2() {
+    let client = Client::new().await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "x"}]}});
+    let namespace = json!({"metadata": {"name": "team"}});
+    for (path, object) in [
+        (MAPS, &json!({"metadata": {"name": "a"}})),
+        (DEPLOYMENTS, &deployment("web")),
+        (PODS, &pod),
+        ("/api/v1/namespaces", &namespace),
+    ] {
+        assert_eq!(client.post(path, object).await.code, 201, "{path}");
+    }
+    let (map, web) = (format!("{MAPS}/a"), format!("{DEPLOYMENTS}/web"));
+    let finalize = "/api/v1/namespaces/team/finalize".to_string();
+    let nameless = |name: &str| {
+        format!("the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    };
+    let other =
+        |name: &str| format!("the name of the object (b) does not match the name on the URL ({name})");
+    let named = |name: Value| json!({"metadata": {"name": name}});
+    let scale = |name: Value| json!({"metadata": {"name": name}, "spec": {"replicas": 2}});
+    let other_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}});
+    let nothing = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"k": "v"}});
+    let applied_map = format!("{map}?fieldManager=m");
+    let applied_new = format!("{MAPS}/new?fieldManager=m");
+    for (method, path, type_, body, message) in [
+        ("PUT", &map, JSON, json!({}), nameless("a")),
+        ("PUT", &map, JSON, named(json!("b")), other("a")),
+        ("PUT", &map, JSON, named(json!("a")), String::new()),
+        ("PATCH", &map, MERGE, named(Value::Null), nameless("a")),
+        ("PATCH", &map, MERGE, named(json!("b")), other("a")),
+        ("PUT", &format!("{web}/status"), JSON, json!({}), nameless("web")),
+        ("PUT", &format!("{web}/scale"), JSON, scale(Value::Null), nameless("web")),
+        ("PUT", &format!("{web}/scale"), JSON, scale(json!("b")), other("web")),
+        ("PUT", &format!("{web}/scale"), JSON, scale(json!("web")), String::new()),
+        ("PATCH", &format!("{web}/scale"), MERGE, scale(json!("b")), other("web")),
+        ("PATCH", &applied_new, APPLY, nothing.clone(), nameless("new")),
+        ("PATCH", &applied_map, APPLY, nothing, String::new()),
+        ("PATCH", &applied_map, APPLY, other_map, other("a")),
+        ("PUT", &finalize, JSON, json!({"spec": {}}), nameless("team")),
+        (
+            "POST",
+            &format!("{PODS}/p/eviction"),
+            JSON,
+            named(json!("b")),
+            "name in URL does not match name in Eviction object".into(),
+        ),
+        (
+            "POST",
+            &format!("{PODS}/p/eviction"),
+            JSON,
+            json!({}),
+            "name in URL does not match name in Eviction object".into(),
+        ),
+        (
+            "POST",
+            &format!("{PODS}/p/binding"),
+            JSON,
+            json!({"target": {"kind": "Node", "name": "n"}}),
+            "name in URL does not match name in Binding object".into(),
+        ),
+        ("POST", &format!("{PODS}/p/eviction"), JSON, named(json!("p")), String::new()),
+    ] {
+        let answered = client.send(method, path, type_, body.to_string()).await;
+        let code = if message.is_empty() { [200, 201] } else { [400; 2] };
+        let found = answered.body["message"].as_str().unwrap_or_default();
+        assert!(code.contains(&answered.code) && found == message, "{method} {path} {body}: {answered:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_takes_only_qualified_finalizers_api_10() {
+    let client = Client::new().await;
+    let namespaces = "/api/v1/namespaces";
+    assert_eq!(client.post(namespaces, &json!({"metadata": {"name": "team"}})).await.code, 201);
+    let finalize =
+        |finalizer: &str| json!({"metadata": {"name": "team"}, "spec": {"finalizers": [finalizer]}});
+    let path = format!("{namespaces}/team/finalize");
+    let refused = client.put(&path, &finalize("own")).await;
+    assert_eq!(
+        (refused.code, refused.message()),
+        (
+            422,
+            "Namespace \"team\" is invalid: spec.finalizers[0]: Invalid value: \"own\": name is neither a standard \
+             finalizer name nor is it fully qualified"
+        )
+    );
+    let set = client.put(&path, &finalize("example.com/own")).await;
+    assert_eq!((set.code, &set.body["spec"]["finalizers"]), (200, &json!(["example.com/own"])));
 }
 
 /// As YAML's `|` has it, with a line break in it and at its end.

@@ -2,8 +2,6 @@
 
 use super::*;
 
-const APPLY: &str = "application/apply-patch+yaml";
-
 fn old_deployment() -> Value {
     json!({"apiVersion": "extensions/v1beta1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"template": {
         "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}}})

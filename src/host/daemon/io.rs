@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::child::Stdio;
 use super::faults::Faults;
@@ -124,6 +125,11 @@ impl Streams {
         if let Some(log) = &self.log {
             log.borrow_mut().close();
         }
+    }
+
+    /// See [`LogWriter::may_remove_at`].
+    pub(super) fn log_may_be_removed_at(&self) -> Option<Instant> {
+        self.log.as_ref().and_then(|log| log.borrow().may_remove_at())
     }
 
     /// Returns true if the processes have exited, or will in a moment.

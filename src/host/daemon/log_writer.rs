@@ -158,6 +158,11 @@ impl LogWriter {
         self.rotates_next().then(|| *oldest + FILES_STAY)
     }
 
+    /// Returns the time from which readers have had time to see the newest file; `None` if there is none.
+    pub(super) fn may_remove_at(&self) -> Option<Instant> {
+        self.created_at.back().map(|created_at| *created_at + FILES_STAY)
+    }
+
     /// Returns true if the next flush rotates the file. It never does so within a line: no line is split between two
     /// files.
     fn rotates_next(&self) -> bool {
@@ -369,9 +374,11 @@ mod tests {
             log.flush().unwrap();
             at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
         };
+        assert_eq!(log.may_remove_at(), None, "there is no file");
         for number in 0..MAX_LOG_FILES {
             assert_eq!(write_line(&mut log), Duration::ZERO, "file {number}");
         }
+        assert_eq!(log.may_remove_at(), Some(Instant::now() + FILES_STAY));
         assert_eq!(write_line(&mut log), FILES_STAY, "the first file would go as soon as it was begun");
         tokio::time::advance(FILES_STAY).await;
         assert_eq!(write_line(&mut log), Duration::ZERO);

@@ -125,6 +125,15 @@ impl Pod {
         Entry::Sandbox { spec: Cow::Borrowed(&self.spec), created_at: self.created_at }
     }
 
+    /// Waits until followers of the containers' logs have had time to open files that are only just there: the first
+    /// lines of a container may also be its last.
+    pub(super) async fn wait_for_log_readers(&self) {
+        let at = self.containers.borrow().iter().filter_map(|c| c.streams.log_may_be_removed_at()).max();
+        if let Some(at) = at {
+            tokio::time::sleep_until(at).await;
+        }
+    }
+
     /// Removes the files of the pod and of its containers.
     pub(super) fn remove_files(&self, host: &Host) -> io::Result<()> {
         for container in self.containers.borrow().iter() {

@@ -273,6 +273,7 @@ impl Host {
     async fn remove_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError> {
         let Some(pod) = self.pod(uid) else { return Ok(()) };
         pod.stop(self).await;
+        pod.wait_for_log_readers().await;
         pod.remove_files(self).map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
         self.append_journal(&Entry::SandboxRemoved(Cow::Borrowed(uid)));
         self.pods.borrow_mut().remove(uid);

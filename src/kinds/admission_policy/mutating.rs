@@ -12,6 +12,7 @@ use apimachinery::default::set_text;
 use apimachinery::validate::{FieldErrors, Path, names};
 
 impl Resource for MutatingAdmissionPolicy {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::number(
@@ -62,6 +63,7 @@ impl Resource for MutatingAdmissionPolicy {
 }
 
 impl Resource for MutatingAdmissionPolicyBinding {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text(

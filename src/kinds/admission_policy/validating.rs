@@ -17,6 +17,7 @@ use apimachinery::validate::{FieldErrors, Path, conditions, names};
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
 
 impl Resource for ValidatingAdmissionPolicy {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::number(
@@ -86,6 +87,7 @@ impl Resource for ValidatingAdmissionPolicy {
 }
 
 impl Resource for ValidatingAdmissionPolicyBinding {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text(

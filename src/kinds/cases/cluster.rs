@@ -287,3 +287,43 @@ fn the_other_kinds_have_rules_api_8() {
         ]
     );
 }
+
+#[test]
+fn a_namespaces_phase_and_finalizers_follow_its_deletion_api_10() {
+    check(
+        Kind::Namespace,
+        &[
+            ("spec: {finalizers: [kubernetes, example.com/own]}", &[]),
+            (
+                "spec: {finalizers: [own]}",
+                &[
+                    "spec.finalizers[0]: Invalid value: \"own\": name is neither a standard finalizer name nor is it fully qualified",
+                ],
+            ),
+        ],
+    );
+    let status = |phase: &str, deleted: &str| format!("metadata: {{{deleted}}}\nstatus: {{phase: {phase}}}");
+    let deleted = "deletionTimestamp: '2026-01-01T00:00:00Z'";
+    let refused = |phase: &str, expected: &str, timestamp: &str| {
+        format!(
+            "status.Phase: Invalid value: \"{phase}\": may only be '{expected}' if `deletionTimestamp` is {timestamp}"
+        )
+    };
+    check_status(
+        Kind::Namespace,
+        &[
+            (&status("Active", ""), &status("Active", ""), &[]),
+            (
+                &status("Active", ""),
+                &status("Terminating", ""),
+                &[&refused("Terminating", "Active", "empty")],
+            ),
+            (&status("Active", deleted), &status("Terminating", deleted), &[]),
+            (
+                &status("Terminating", deleted),
+                &status("Active", deleted),
+                &[&refused("Active", "Terminating", "not empty")],
+            ),
+        ],
+    );
+}

@@ -35,6 +35,12 @@ fn metadata_has_rules_of_its_own_api_5() {
                 ],
             ),
             (
+                "metadata: {finalizers: [foregroundDeletion, a/b, orphan]}",
+                &[
+                    "metadata.finalizers: Invalid value: [\"foregroundDeletion\",\"a/b\",\"orphan\"]: finalizer orphan and foregroundDeletion cannot be both set",
+                ],
+            ),
+            (
                 "metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: a, uid: ''}]}",
                 &["metadata.ownerReferences[0].uid: Invalid value: \"\": must not be empty"],
             ),

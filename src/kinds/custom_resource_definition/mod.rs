@@ -18,6 +18,7 @@ use apimachinery::validate::FieldErrors;
 use object::conditions;
 
 impl Resource for CustomResourceDefinition {
+    const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[Column::name(), Column::created_at()];
 
     fn apply_defaults(&mut self) {

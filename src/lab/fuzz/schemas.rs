@@ -32,6 +32,8 @@ pub(super) fn check(bytes: &[u8]) {
         let (code, made) = face.send(Method::POST, THINGS, JSON, thing.to_string().as_bytes());
         if code == 409 {
             let one = format!("{THINGS}/x");
+            let (_, current) = face.send(Method::GET, &one, JSON, b"");
+            thing["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"].clone();
             face.send(Method::PUT, &one, JSON, thing.to_string().as_bytes());
             continue;
         }
