@@ -326,7 +326,8 @@ impl View for Describe {
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let lines = self.lines(cx);
-        let columns = usize::from(area.width).saturating_sub(if self.full { 0 } else { 2 }).max(1);
+        let columns = if self.full { area } else { cx.theme.block_focused(String::new()).inner(area) }.width;
+        let columns = usize::from(columns).max(1);
         self.width.set(columns);
         let dressed = lines.iter().enumerate().map(|(at, line)| self.draw_line(cx, at, line));
         let dressed: Vec<TextLine<'static>> = if self.wrap {

@@ -1,6 +1,6 @@
 //! A long text in a window: scrolled, wrapped, searched with `/`. The screen styles each line, and only visible ones.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use crossterm::event::MouseEvent;
 use ratatui::Frame;
@@ -30,6 +30,8 @@ pub struct TextPane {
     current: usize,
     /// Counts lines, or rows if they are wrapped.
     scroll: Scroll,
+    /// The width of the last draw.
+    width: Cell<usize>,
     /// The rows of the wrapped lines, and the width that they are for.
     rows: RefCell<Option<(usize, RowIndex)>>,
 }
@@ -99,24 +101,30 @@ impl TextPane {
             let line = &self.lines[at];
             let found = self.search.as_ref().and_then(|search| search.ranges(line).into_iter().next());
             let found = found.unwrap_or_default();
-            match &*self.rows.borrow() {
-                Some((width, rows)) if self.wrap => {
-                    self.scroll.show(rows.row(at) + row_of(line, found.start, *width));
-                }
-                _ => {
-                    self.scroll.show(at);
-                    self.scroll.show_columns(line[..found.start].width()..line[..found.end].width());
-                }
+            if self.wrap {
+                let row = row_of(line, found.start, self.width.get());
+                self.scroll.show(self.with_rows(|rows| rows.row(at)) + row);
+            } else {
+                self.scroll.show(at);
+                self.scroll.show_columns(line[..found.start].width()..line[..found.end].width());
             }
         }
+    }
+
+    /// Reads the rows of the wrapped lines.
+    fn with_rows<R>(&self, read: impl FnOnce(&RowIndex) -> R) -> R {
+        let mut rows = self.rows.borrow_mut();
+        let width = self.width.get();
+        if rows.as_ref().is_none_or(|(of_width, _)| *of_width != width) {
+            *rows = None;
+        }
+        read(&rows.get_or_insert_with(|| (width, RowIndex::new(&self.lines, width))).1)
     }
 
     /// Wraps long lines, or stops it; the first visible line stays.
     fn toggle_wrap(&mut self) {
         let top = self.scroll.last_drawn().start;
-        if let Some((_, rows)) = &*self.rows.borrow() {
-            self.scroll.go_to(if self.wrap { rows.line(top) } else { rows.row(top) });
-        }
+        self.scroll.go_to(self.with_rows(|rows| if self.wrap { rows.line(top) } else { rows.row(top) }));
         self.wrap = !self.wrap;
     }
 
@@ -146,15 +154,16 @@ impl TextPane {
         dress: impl Fn(usize, &'a str) -> Line<'a>,
     ) {
         let (height, width) = (usize::from(area.height), usize::from(area.width));
-        let mut rows = self.rows.borrow_mut();
-        let rows = match &mut *rows {
-            Some((of_width, rows)) if *of_width == width => rows,
-            other => &other.insert((width, RowIndex::new(&self.lines, width))).1,
+        self.width.set(width);
+        let (first, hidden) = if self.wrap {
+            self.with_rows(|rows| {
+                let top = self.scroll.window(height, rows.len());
+                let first = rows.line(top);
+                (first, top - rows.row(first))
+            })
+        } else {
+            (self.scroll.window(height, self.lines.len()), 0)
         };
-        let count = if self.wrap { rows.len() } else { self.lines.len() };
-        let top = self.scroll.window(height, count);
-        let first = if self.wrap { rows.line(top) } else { top };
-        let hidden = top - if self.wrap { rows.row(first) } else { top };
         // A line may be megabytes long.
         let most = if self.wrap { width * (hidden + height) } else { self.scroll.left() + width + 1 };
         let current = self.matches.get(self.current).copied();
@@ -203,7 +212,7 @@ mod tests {
 
     #[test]
     fn the_end_of_wrapped_lines_can_be_reached_con_10() {
-        let words = |line: usize| (0..20).map(|word| format!("w{line}-{word} ")).collect::<String>();
+        let words = |line: usize| (0..20).map(|word| format!("w{line}-{word}")).collect::<Vec<_>>().join(" ");
         let mut pane = TextPane::default();
         pane.set_lines((0..3).map(words).collect());
         drawn(&pane);
