@@ -26,6 +26,7 @@ use super::View;
 use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
+use console_data::resource::ObjectRef;
 use console_operations::effect::{Effect, ForwardRequest, Route};
 use console_operations::operations::forward;
 use console_toolkit::command::{Command, KeyContext};
@@ -80,7 +81,7 @@ impl Row {
         match &self.state {
             State::Starting => (Health::Pending, local(), "starting".to_owned()),
             State::Failed(why) => (Health::Failed, local(), why.clone()),
-            State::Listening { address, open, all, last_error } => {
+            State::Listening { address, open, all, last_error, .. } => {
                 let count = format!("{} open, {} in all", grouped(*open as u64), grouped(*all));
                 let (health, note) = match last_error {
                     Some(why) => (Health::Pending, format!("{count} · last: {why}")),
@@ -126,6 +127,12 @@ impl Forwards {
             (_, State::Failed(why)) => Some(Effect::failed(format!("port-forward: {why}"))),
             _ => None,
         };
+        if let State::Listening { pod: Some(pod), .. } = &report.state
+            && *pod != row.forward.pod.name
+        {
+            // The connections go to the pod's successor.
+            row.forward.pod = ObjectRef { name: pod.clone(), uid: None, ..row.forward.pod.clone() };
+        }
         row.state = report.state;
         // A forward that failed is removed; a dialog or a toast shows the reason.
         if let State::Failed(_) = row.state {
