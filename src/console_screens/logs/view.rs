@@ -15,8 +15,7 @@ use console_operations::effect::LogRun;
 use console_toolkit::log_line::LineOrigin;
 use console_toolkit::text::{clean, fit, fit_parts, grouped};
 use console_toolkit::theme::Theme;
-use console_toolkit::widget::scroll::CUT;
-use console_toolkit::widget::wrap::wrapped;
+use console_toolkit::widget::wrap::{mark_cut, wrapped};
 
 /// Maximum number of events shown if there are no lines.
 const EVENTS: usize = 8;
@@ -268,17 +267,6 @@ impl Logs {
     }
 }
 
-/// Marks the end of a line that is wider than the view, so that it is not mistaken for a complete line.
-fn mark_cut(line: Line<'static>, width: usize, theme: &Theme) -> Line<'static> {
-    if line.width() <= width || width == 0 {
-        return line;
-    }
-    let mut rows = wrapped(line, width - 1);
-    let mut first = rows.swap_remove(0);
-    first.spans.push(Span::styled(CUT, theme.body.accent));
-    first
-}
-
 /// Returns the byte offset from which a line of JSON that is wider than the view is drawn: its message, or further left
 /// if the rest of the line is shorter than the view. Other lines start at 0.
 fn message_start(text: &str, width: usize) -> usize {
@@ -324,16 +312,6 @@ mod tests {
             (r#"not json: "msg": hello there, and much more"#, 20, 0),
         ] {
             assert_eq!(message_start(text, width), start, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_line_wider_than_the_view_ends_with_a_mark_con_10() {
-        let theme = Theme::linear();
-        for (text, width, drawn) in
-            [("short", 5, "short"), ("longer", 5, "long›"), ("日本語", 5, "日本›"), ("日本語", 4, "日›")]
-        {
-            assert_eq!(mark_cut(Line::raw(text), width, &theme).to_string(), drawn);
         }
     }
 }

@@ -3,6 +3,9 @@
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthChar;
 
+use super::scroll::CUT;
+use crate::theme::Theme;
+
 /// Splits a line into rows of at most `width` columns.
 pub fn wrapped(line: Line<'_>, width: usize) -> Vec<Line<'static>> {
     let style = line.style;
@@ -27,6 +30,17 @@ pub fn wrapped(line: Line<'_>, width: usize) -> Vec<Line<'static>> {
         }
     }
     rows
+}
+
+/// Marks the end of a line that is wider than the view, so that it is not mistaken for a complete line.
+pub fn mark_cut(line: Line<'static>, width: usize, theme: &Theme) -> Line<'static> {
+    if line.width() <= width || width == 0 {
+        return line;
+    }
+    let mut rows = wrapped(line, width - 1);
+    let mut first = rows.swap_remove(0);
+    first.spans.push(Span::styled(CUT, theme.body.accent));
+    first
 }
 
 /// Returns the number of rows that [`wrapped`] makes of a text.
@@ -120,6 +134,16 @@ mod tests {
                 let start = text.find(content).expect("a row is a part of the text");
                 assert_eq!(row_of(text, start, width), row, "{text}, byte {start}");
             }
+        }
+    }
+
+    #[test]
+    fn a_line_wider_than_the_view_ends_with_a_mark_con_10() {
+        let theme = Theme::linear();
+        for (text, width, drawn) in
+            [("short", 5, "short"), ("longer", 5, "long›"), ("日本語", 5, "日本›"), ("日本語", 4, "日›")]
+        {
+            assert_eq!(mark_cut(Line::raw(text), width, &theme).to_string(), drawn);
         }
     }
 }
