@@ -198,7 +198,7 @@ fn long_lines_are_marked_in_the_text_and_complete_in_the_diff_con_11_con_20() {
     tell(&mut stage, EditData::Object(Box::new(web("7", 3, &image))));
     let screen = stage.screen();
     assert!(screen.contains("long") && screen.contains("› │"), "{screen}");
-    stage.press("down down down down end backspace 9 ctrl-s");
+    stage.press("down down down down down end backspace 9 ctrl-s");
     // The number of the text that is checked.
     for number in 2..6 {
         tell(&mut stage, EditData::Checked(number, CheckResult::Good));
