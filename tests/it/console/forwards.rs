@@ -73,6 +73,14 @@ fn a_port_is_forwarded_in_the_background_con_16() {
             "▸ ◐ 127.0.0.1:18080 → default/api-1-a:8080 2 open, 17 in all · last: it hung up",
         ],
     );
+    // A reason that does not fit into the row is below it.
+    stage.resize(80, 24);
+    let last_error = Some("api-1-a is gone, and no similar pod is running".to_owned());
+    tell(&mut stage, State::Listening { address, open: 2, all: 17, last_error, pod: None });
+    let screen = stage.screen();
+    let words: Vec<&str> = screen.split(['│', ' ', '\n']).filter(|word| !word.is_empty()).collect();
+    assert!(words.join(" ").contains("last: api-1-a is gone, and no similar pod is running"), "{screen}");
+    stage.resize(120, 36);
     // The pod is replaced: connections go to its successor.
     let pod = Some("api-1-c".to_owned());
     tell(&mut stage, State::Listening { address, open: 1, all: 18, last_error: None, pod });
