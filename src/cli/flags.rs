@@ -17,7 +17,7 @@ pub(super) struct ClusterArgs {
     /// Start with the readable part of the state although the rest is lost
     #[arg(long, conflicts_with = "ephemeral")]
     pub(super) accept_data_loss: bool,
-    /// Address that the API listens on [default: 127.0.0.1:6443, or any free port if that is taken]
+    /// Address that the API listens on [default: 127.0.0.1:6443; if taken, the last port or a free one]
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<SocketAddr>,
     /// Allow --listen to use an address that other machines can reach

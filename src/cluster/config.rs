@@ -53,7 +53,8 @@ pub struct ClusterConfig {
     pub ephemeral: bool,
     /// Opens a damaged store as far as it is readable, although data is lost.
     pub accept_data_loss: bool,
-    /// The API's listen address; `None` means 127.0.0.1:6443, or any free port if that is taken.
+    /// The API's listen address; `None` means 127.0.0.1:6443, or if that is taken the port of the
+    /// last run or any free one.
     pub listen: Option<SocketAddr>,
     /// Permits listening beyond loopback.
     pub expose: bool,

@@ -19,3 +19,9 @@ pub(super) fn text(server: &str, ca_pem: &str, token: &str) -> String {
     });
     manifest::to_yaml(&config)
 }
+
+/// Returns the server's port in such a text; `None` if it cannot be read.
+pub(super) fn port(text: &str) -> Option<u16> {
+    let config = manifest::from_yaml(text).ok()?;
+    config["clusters"][0]["cluster"]["server"].as_str()?.rsplit(':').next()?.parse().ok()
+}

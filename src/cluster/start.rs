@@ -85,7 +85,7 @@ impl Cluster {
         data_dir: DataDir,
         embedding: EmbedOptions,
     ) -> Result<Self, StartError> {
-        let (listener, address) = open_listener(&config, &embedding).await?;
+        let (listener, address) = open_listener(&config, &embedding, &data_dir).await?;
         let NetworkPlacement { addresses, fabric, note } =
             NetworkPlacement::find(&data_dir, &config, &embedding).await?;
         let store = open_store(&data_dir, &config).await?;
@@ -445,9 +445,13 @@ fn reachable(ip: IpAddr) -> IpAddr {
 async fn open_listener(
     config: &ClusterConfig,
     embedding: &EmbedOptions,
+    data_dir: &DataDir,
 ) -> Result<(Option<TcpListener>, SocketAddr), StartError> {
     let listener = match embedding.door {
-        ApiTransport::Socket => Some(listen(config.listen, config.expose).await?),
+        ApiTransport::Socket => {
+            let last_port = data_dir.read("kubeconfig").and_then(|text| kubeconfig::port(&text));
+            Some(listen(config.listen, config.expose, last_port).await?)
+        }
         ApiTransport::Process => None,
     };
     let local = listener.as_ref().map(TcpListener::local_addr).transpose();
@@ -488,7 +492,11 @@ fn api_config(
     })
 }
 
-async fn listen(requested: Option<SocketAddr>, expose: bool) -> Result<TcpListener, StartError> {
+async fn listen(
+    requested: Option<SocketAddr>,
+    expose: bool,
+    last_port: Option<u16>,
+) -> Result<TcpListener, StartError> {
     let address = requested.unwrap_or_else(default_address);
     if !address.ip().is_loopback() && !expose {
         return Err(StartError::Exposed(address));
@@ -497,6 +505,12 @@ async fn listen(requested: Option<SocketAddr>, expose: bool) -> Result<TcpListen
         Ok(listener) => Ok(listener),
         // The user did not request port 6443 explicitly.
         Err(error) if requested.is_none() && error.kind() == std::io::ErrorKind::AddrInUse => {
+            // Clients that are running find the cluster at the port that it had before.
+            if let Some(port) = last_port
+                && let Ok(listener) = TcpListener::bind(SocketAddr::new(address.ip(), port)).await
+            {
+                return Ok(listener);
+            }
             let any = SocketAddr::new(address.ip(), 0);
             TcpListener::bind(any).await.map_err(|source| StartError::Listen { address: any, source })
         }

@@ -18,16 +18,18 @@ use object::time::read_go_duration;
 
 /// Returns the running containers, for exec and copy: the pod's own first, then its ephemeral containers.
 pub fn running(pod: &Pod) -> Vec<String> {
-    let Some(status) = &pod.status else { return Vec::new() };
-    let all = status
-        .container_statuses
-        .iter()
-        .chain(&status.init_container_statuses)
-        .chain(&status.ephemeral_container_statuses)
-        .flatten();
-    all.filter(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()))
+    statuses(pod)
+        .filter(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()))
         .map(|status| status.name.clone())
         .collect()
+}
+
+/// Returns the statuses of a pod's containers: its own first, then init containers and ephemeral ones.
+pub fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    pod.status.iter().flat_map(|status| {
+        let own = status.container_statuses.iter().chain(&status.init_container_statuses);
+        own.chain(&status.ephemeral_container_statuses).flatten()
+    })
 }
 
 /// The state of one container.

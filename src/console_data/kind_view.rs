@@ -131,8 +131,13 @@ const VIEWS: &[KindView] = &[
     workload("apps", "statefulsets", Template::Rolls),
     workload("apps", "daemonsets", Template::Rolls),
     workload("", "replicationcontrollers", Template::Images),
-    workload("batch", "jobs", Template::None),
-    KindView { key_contexts: &[KeyContext::CronJobs], ..view("batch", "cronjobs", None) },
+    // Their rows have times that the server's Table contains only as ages.
+    KindView { needs_whole_objects: true, ..workload("batch", "jobs", Template::None) },
+    KindView {
+        key_contexts: &[KeyContext::CronJobs],
+        needs_whole_objects: true,
+        ..view("batch", "cronjobs", None)
+    },
     KindView { key_contexts: &[KeyContext::Secrets, KeyContext::Referenced], ..view("", "secrets", None) },
     KindView { key_contexts: &[KeyContext::Referenced], ..view("", "configmaps", None) },
     KindView { key_contexts: &[KeyContext::Referenced], ..view("", "serviceaccounts", None) },

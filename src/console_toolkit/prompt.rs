@@ -2,6 +2,8 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use crate::text::one_line;
+
 /// The maximum length; a user may paste a whole file by mistake.
 const LONGEST: usize = 1_000;
 
@@ -151,7 +153,7 @@ impl Prompt {
     /// Inserts pasted text.
     pub fn paste(&mut self, text: &str) -> Reply {
         let capacity = LONGEST.saturating_sub(self.text.chars().count());
-        self.text.extend(text.chars().filter(|c| !c.is_control()).take(capacity));
+        self.text.extend(one_line(text).chars().take(capacity));
         self.changed()
     }
 

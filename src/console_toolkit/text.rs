@@ -184,6 +184,12 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// Returns pasted text for an input of one line: a space separates its lines, and control characters are dropped.
+pub fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.split(['\n', '\r', '\t']).filter(|line| !line.is_empty()).collect();
+    lines.join(" ").chars().filter(|letter| !letter.is_control()).collect()
+}
+
 /// Truncates or pads text to exactly this many columns.
 pub fn pad(text: &str, columns: usize) -> String {
     let text = fit(text, columns);
@@ -254,6 +260,19 @@ pub fn counted(count: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pasted_lines_stay_apart_in_an_input_of_one_line_con_15() {
+        for (pasted, typed) in [
+            ("web-1\r\nweb-2\n", "web-1 web-2"),
+            ("app\tweb", "app web"),
+            (" a b ", " a b "),
+            ("\u{1b}[31mred", "[31mred"),
+            ("\n", ""),
+        ] {
+            assert_eq!(one_line(pasted), typed, "{pasted:?}");
+        }
+    }
 
     #[test]
     fn texts_are_broken_at_spaces_con_2() {

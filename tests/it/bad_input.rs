@@ -142,12 +142,20 @@ fn a_busy_default_port_means_another_one_cli_2() {
     // This test holds the port, or a cluster that runs on this machine does.
     let _held = std::net::TcpListener::bind("127.0.0.1:6443");
     let home = DataDir::new();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
-    command.args(["serve", "--nodes", "0", "--disable", "proxy", "--disable", "dns", "--data-dir"]);
-    let instance = DataDir::start_command(command.arg(home.data_dir()), &home.data_dir().join("kubeconfig"));
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+        command.args(["serve", "--nodes", "0", "--disable", "proxy", "--disable", "dns", "--data-dir"]);
+        DataDir::start_command(command.arg(home.data_dir()), &home.data_dir().join("kubeconfig"))
+    };
+    let instance = start();
     assert!(!instance.ready_line.contains(":6443 "), "{}", instance.ready_line);
     instance.kubectl(&["get", "namespace", "default"]);
+    let first = instance.ready_line.clone();
     instance.stop();
+    // Consoles and other clients that are running find the cluster at the same port again.
+    let again = start();
+    assert_eq!(again.ready_line, first);
+    again.stop();
 }
 
 /// A request's method, path, content type and body, and the status it must get.

@@ -42,3 +42,30 @@ fn the_frame_of_the_drills_names_the_running_one_and_its_keys_fault_2() {
         assert!(stage.screen().contains(" enter starts one ╯"), "{}", stage.screen());
     }
 }
+
+/// The story of a drill and its hints are what the player reads: the list makes room for them.
+#[test]
+fn the_story_of_a_running_drill_is_complete_at_80_by_24_fault_2() {
+    let value = json!({"metadata": {"name": "stuck-rollout", "uid": "u1"},
+        "spec": {"title": "A rollout is stuck", "hints": ["the first word of the hint and its end"]},
+        "status": {"phase": "Running", "startedAt": "2026-05-01T12:00:00Z", "hintsShown": 1, "checks": [
+            {"name": "rollout-is-stuck", "kind": "Trouble", "holds": true},
+            {"name": "shop-is-served", "kind": "Always", "holds": true},
+            {"name": "all-of-one-version", "kind": "Repair", "holds": false}]}});
+    let one: Scenario = serde_json::from_value(value).unwrap();
+    let mut stage = TestConsole::new(80, 24);
+    stage.press(": \"drills\" enter");
+    tell(&mut stage, vec![one.clone()]);
+    let screen = stage.screen();
+    for text in
+        ["stuck-rollout  ", "hint 1 of 1: the first word of the hint and its end", "have the same version."]
+    {
+        assert!(screen.contains(text), "{text}\n{screen}");
+    }
+    assert!(!screen.contains("more line"), "{screen}");
+    let mut stage = TestConsole::new(40, 10);
+    stage.press(": \"drills\" enter");
+    tell(&mut stage, vec![one]);
+    let screen = stage.screen();
+    assert!(screen.contains("stuck-rollout") && screen.contains(" more lines "), "{screen}");
+}

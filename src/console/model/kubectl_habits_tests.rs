@@ -982,3 +982,17 @@ fn the_same_command_does_not_pile_up_views_con_3() {
     stage.press("~ p ? ?");
     assert_eq!(stage.model.screens.len(), 2, "a second press closes the help");
 }
+
+#[test]
+fn a_word_that_would_be_ignored_is_an_error_con_3() {
+    let mut stage = shop();
+    for (typed, why) in [
+        ("pf_web_80", "unexpected \"web\": pf takes no argument"),
+        ("topology_zone-a", "unexpected \"zone-a\": topology takes no argument"),
+        ("pods_default_other", "default: unexpected \"other\" after the namespace"),
+    ] {
+        stage.press(&format!(": \"{typed}\" enter"));
+        shows(&mut stage, &[why]);
+        stage.press("esc");
+    }
+}

@@ -9,11 +9,16 @@ use console_screens::logs::{LogLine, LogsData};
 
 /// A console with the logs of a pod's container: so many lines, and a note.
 fn logs_of(width: u16, height: u16, count: usize) -> TestConsole {
+    logs_with(width, height, (0..count).map(|number| format!("line {number}")))
+}
+
+/// A console with the logs of a pod's container: these lines, and a note.
+fn logs_with(width: u16, height: u16, texts: impl Iterator<Item = String>) -> TestConsole {
     let mut stage = TestConsole::new(width, height);
     stage.press("p l");
     let source: Arc<str> = Arc::from("api/main");
-    let line = |number| LogLine::parse(&source, format!("2026-05-01T12:00:00.500Z line {number}").as_bytes());
-    let mut lines: Vec<LogLine> = (0..count).map(line).collect();
+    let line = |text| LogLine::parse(&source, format!("2026-05-01T12:00:00.500Z {text}").as_bytes());
+    let mut lines: Vec<LogLine> = texts.map(line).collect();
     lines.push(LogLine::note(&source, "main waits: CrashLoopBackOff"));
     let id = stage.model.top().0;
     stage.model.update(Message::Data(id, Data::new(LogsData::Lines(1, lines))), stage.now);
@@ -72,4 +77,53 @@ fn a_log_on_the_whole_screen_shows_the_way_back_con_10() {
         stage.press("f esc");
         assert!(stage.screen().contains("╭ Pods"), "{}", stage.screen());
     }
+}
+
+/// Wrapped lines are scrolled by rows: lines that fit into the view by their number may need many more rows.
+#[test]
+fn every_row_of_wrapped_lines_can_be_reached_con_10() {
+    let words = |line: usize| (0..100).map(|word| format!("w{line}-{word}")).collect::<Vec<_>>().join(" ");
+    let mut stage = logs_with(80, 24, (0..9).map(words));
+    stage.press("w");
+    let screen = stage.screen();
+    assert!(
+        screen.contains("w8-99") && screen.contains("following") && !screen.contains("w0-0 "),
+        "{screen}"
+    );
+    stage.press("g");
+    let screen = stage.screen();
+    assert!(screen.contains("w0-0 w0-1") && screen.contains("held, 7 below"), "{screen}");
+    let mut seen = screen;
+    for _ in 0..20 {
+        stage.press("pagedown");
+        seen += &stage.screen();
+    }
+    let missing: Vec<String> = (0..9).map(|line| format!("w{line}-50")).collect();
+    assert!(missing.iter().all(|word| seen.contains(word)), "{seen}");
+    let end = stage.screen();
+    assert!(end.contains("following") && end.contains("CrashLoopBackOff"), "{end}");
+    stage.press("k");
+    let screen = stage.screen();
+    assert!(screen.contains("w8-99") && !screen.contains("CrashLoopBackOff"), "one row up: {screen}");
+    // A match deep in a wrapped line.
+    stage.press("/ \"w4-99\" enter n");
+    assert!(stage.screen().contains("w4-99"), "{}", stage.screen());
+}
+
+/// A match beyond the edge of lines that are not wrapped scrolls the view to the right, and back again.
+#[test]
+fn a_match_beyond_the_right_edge_is_shown_con_10() {
+    let text = |line: usize| format!("start-{line} {} needle-{line} {}", "x".repeat(200), "y".repeat(200));
+    let mut stage = logs_with(80, 24, (0..40).map(text));
+    stage.press("g / \"needle\" enter");
+    let screen = stage.screen();
+    assert!(
+        screen.contains("needle-0") && screen.contains("/needle 1/40") && screen.contains('→'),
+        "{screen}"
+    );
+    stage.press("n");
+    assert!(stage.screen().contains("needle-1"), "{}", stage.screen());
+    stage.press("/ ctrl-u \"start-3\" enter");
+    let screen = stage.screen();
+    assert!(screen.contains("start-3 ") && !screen.contains('→'), "{screen}");
 }

@@ -12,6 +12,8 @@ mod commands;
 mod concurrent_change_tests;
 #[cfg(test)]
 mod contexts_tests;
+#[cfg(test)]
+mod describe_tests;
 mod drafts;
 #[cfg(test)]
 mod drafts_tests;

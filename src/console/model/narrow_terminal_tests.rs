@@ -249,7 +249,7 @@ fn a_narrow_table_of_the_server_keeps_its_first_columns_con_20() {
 /// The longest name that Kubernetes allows is cut, and takes at most half of the table; its description has all of it.
 #[test]
 fn a_very_long_name_leaves_space_to_the_other_columns_con_20() {
-    let long = format!("a{}", "n".repeat(252));
+    let long = format!("a{}-end", "n".repeat(248));
     for width in [80, 100, 160, 240] {
         let mut stage = TestConsole::new(width, 24);
         let pods = [&long, "web"].map(|name| pod("default", name));
@@ -259,7 +259,8 @@ fn a_very_long_name_leaves_space_to_the_other_columns_con_20() {
         let name = screen.lines().find_map(|line| line.split(' ').find(|word| word.starts_with("ann")));
         let name = name.unwrap_or_else(|| panic!("{screen}"));
         let columns = name.chars().count();
-        assert!(name.ends_with('…'), "{width}: {name}\n{screen}");
+        // The end distinguishes pods of one workload.
+        assert!(name.contains('…') && name.ends_with("n-end"), "{width}: {name}\n{screen}");
         assert!(
             columns >= 24 && columns <= (usize::from(width) / 2 + 4).max(48),
             "{width}: {columns}\n{screen}"
@@ -277,5 +278,29 @@ fn a_very_long_name_leaves_space_to_the_other_columns_con_20() {
         let from = screen.find("Name:").unwrap_or_else(|| panic!("{screen}"));
         let shown: String = screen[from + "Name:".len()..].split(['│', ' ', '\n']).collect();
         assert!(shown.starts_with(&long), "{width}\n{screen}");
+    }
+}
+
+/// The row of the cursor shows below it what does not fit, and cut texts of the other rows have a mark.
+#[test]
+fn a_narrow_drain_shows_the_whole_reason_of_the_picked_pod_con_6_con_20() {
+    for width in [40, 60, 80] {
+        let mut stage = TestConsole::new(width, 24);
+        stage.feed(one_node());
+        let pods = ["a-rather-long-name-of-a-pod-1", "a-rather-long-name-of-a-pod-2"].map(|name| {
+            let mut pod = pod("default", name);
+            pod["spec"]["nodeName"] = json!("node-1");
+            pod
+        });
+        stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects(pods))]));
+        stage.press(": \"drain_node-1\" enter");
+        let screen = stage.screen();
+        let words: Vec<&str> = screen.split(['│', '\n', ' ']).filter(|word| !word.is_empty()).collect();
+        let text = words.join(" ");
+        assert!(text.contains("no controller: would be lost"), "{width}\n{screen}");
+        assert!(text.contains("[ ] evict it anyway"), "{width}\n{screen}");
+        for row in screen.lines().filter(|row| row.contains("refuse ")) {
+            assert!(row.contains("anyway") || row.contains('…'), "{width}: {row}");
+        }
     }
 }

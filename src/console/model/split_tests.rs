@@ -1,11 +1,14 @@
 //! Panes on a test terminal: keys, the screen, and following the selection (CON-17).
 
 use crossterm::event::{MouseButton, MouseEventKind};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
 
-use super::tabs_tests::TestConsole;
+use super::tabs_tests::{TestConsole, objects};
 use super::*;
 use console_data::message::Message;
+use console_data::store::{Change, Delta};
 use console_operations::effect::SplitDirection;
 use console_toolkit::theme::depth::Depth;
 use jiff::SignedDuration;
@@ -118,6 +121,18 @@ fn focus_size_and_closing_of_panes_con_17() {
     let jobs = stage.press("alt-q");
     assert!(jobs.iter().any(|job| matches!(job, Job::Close(_))));
     assert!(stage.model.split.is_none());
+}
+
+/// The compact overview has no frame: its first word stays whole.
+#[test]
+fn the_mark_of_the_focus_covers_no_text_con_17() {
+    let mut stage = TestConsole::new(80, 24);
+    let web = json!({"metadata": {"name": "web", "namespace": "default", "uid": "web"},
+        "spec": {"replicas": 1, "selector": {}, "template": {}}});
+    stage.feed(Delta::of::<Deployment>(vec![Change::Reset(objects([web]))]));
+    stage.press(": \"vsplit_events\" enter");
+    let screen = stage.screen();
+    assert!(screen.contains("▶Pods  "), "{screen}");
 }
 
 #[test]

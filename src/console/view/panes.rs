@@ -81,7 +81,10 @@ pub(super) fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>, panes: 
             }
             // The focus is visible without colours, too.
             let style = cx.theme.body.accent.add_modifier(Modifier::BOLD);
-            frame.buffer_mut().set_stringn(focused.x + 1, focused.y, "▶", 1, style);
+            // A pane without a frame has its mark before the text.
+            let has_frame = frame.buffer_mut()[(focused.x, focused.y)].symbol() != " ";
+            let x = focused.x + u16::from(has_frame);
+            frame.buffer_mut().set_stringn(x, focused.y, "▶", 1, style);
         }
         (Panes::Folded(_, line), Some((id, screen))) => {
             let key = cx.bindings.key(Command::PaneFocus).map(|key| key.to_string()).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use console_toolkit::text::grouped;
+use console_toolkit::text::{grouped, one_line};
 
 /// The largest number a field accepts: replicas and seconds are 32 bits wide in Kubernetes.
 const LARGEST: i32 = i32::MAX;
@@ -260,7 +260,7 @@ impl Field {
                 if self.untouched {
                     text.clear();
                 }
-                text.extend(pasted.chars().filter(|c| !c.is_control()));
+                text.push_str(&one_line(pasted));
             }
             Value::Number(text) => {
                 let digits = pasted.trim();

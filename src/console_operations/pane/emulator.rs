@@ -49,6 +49,19 @@ impl Emulator {
         self.parser.process(format!("{start}\x1b[0;2m{clean}\x1b[0m\r\n").as_bytes());
     }
 
+    /// Undoes what a program that has ended left behind: the alternate screen, modes, margins, colours and the title. The
+    /// text of the main screen stays.
+    pub fn reset(&mut self) {
+        if self.parser.screen().alternate_screen() {
+            self.parser.process(b"\x1b[?1049l");
+        }
+        // Cursor keys, keypad, cursor, paste, and three modes of the mouse.
+        self.parser.process(b"\x1b[?1l\x1b>\x1b[?25h\x1b[?2004l\x1b[?1000l\x1b[?1002l\x1b[?1003l");
+        // A change of the margins moves the cursor.
+        self.parser.process(b"\x1b7\x1b[r\x1b8\x1b[0m");
+        self.parser.callbacks_mut().title.clear();
+    }
+
     /// Resizes the terminal; returns true if the size changed, and must be sent to the container.
     pub fn resize(&mut self, rows: u16, columns: u16) -> bool {
         let size = (rows.max(1), columns.max(1));
@@ -258,6 +271,25 @@ mod tests {
         assert_eq!(emulator.bells(), 1);
         emulator.process(b"\x1b]52;c;aGVsbG8=\x07\x1b[8;1;1t");
         assert_eq!(emulator.size(), (5, 20), "a program cannot resize the pane or reach the clipboard");
+    }
+
+    #[test]
+    fn a_new_session_begins_without_the_modes_of_the_last_one_con_8() {
+        let mut emulator = Emulator::new(5, 20);
+        emulator.process(
+            b"$ top\r\n\x1b[?1049h\x1b[?1h\x1b[?25l\x1b[?2004h\x1b[2;3r\x1b[31m\x1b]2;top\x07load: 1",
+        );
+        emulator.reset();
+        assert_eq!(emulator.key_modes(), KeyModes { application_cursor: false, bracketed_paste: false });
+        assert_eq!((emulator.title(), emulator.cursor_row()), ("", Some(1)));
+        emulator.process(b"$ ls\r\na\r\nb\r\nc\r\n$ ");
+        assert_eq!(emulator.text(), "$ ls\na\nb\nc\n$ ", "the whole screen scrolls");
+        assert_eq!(emulator.lines_above(), 1);
+        // Without an alternate screen the cursor stays where it is.
+        let mut emulator = Emulator::new(5, 20);
+        emulator.process(b"one\r\ntwo");
+        emulator.reset();
+        assert_eq!((emulator.cursor_row(), emulator.cursor_line().as_str()), (Some(1), "two"));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use super::outcome::Outcome;
 use super::output::{READ_BYTES, Source, carriage_returns};
 use console_data::action::error_text;
 use console_data::container::{default_container, terminal_of};
+use console_data::container_state::statuses;
 use console_data::decoded::{JsonObject, api_of};
 
 /// Runs bash, which users expect, or `sh` in images without bash. The pane supports 256 colours, independent of the
@@ -31,6 +32,8 @@ const SHELL: [&str; 3] =
 pub(super) const EVENTS: usize = 64;
 /// Time limit for errors of a pod created for a shell: kubelets retry, but a wrong image name stays wrong.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time limit for the pod's status to have the exit code of an attached container.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The process to open in a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,6 +169,7 @@ impl Shell {
 
     async fn session(&mut self, opening: SessionTarget) -> Result<Outcome, SessionEnd> {
         let mut heartbeat = None;
+        let mut attached = None;
         let (process, tty) = match opening {
             SessionTarget::Shell { container } => {
                 (self.exec(container, SHELL.map(str::to_owned).to_vec()).await?, true)
@@ -177,10 +181,12 @@ impl Shell {
                 let Some(container) = container else {
                     return Err(SessionEnd::Failed(format!("pod {} has no container", self.pod)));
                 };
+                attached = run_of(&pod, &container);
                 self.attach(&pod, container).await?
             }
             SessionTarget::Debug { container } => {
                 let pod = self.until_running(&container, None).await?;
+                attached = run_of(&pod, &container);
                 self.attach(&pod, container).await?
             }
             SessionTarget::Created { container, command } => {
@@ -193,7 +199,32 @@ impl Shell {
         };
         let outcome = self.carry(process, tty).await;
         drop(heartbeat);
-        outcome
+        match (outcome, attached) {
+            // The server reports the success of the connection; only the pod's status has the exit code.
+            (Ok(Outcome::Exited(0)), Some(run)) => {
+                let exit = tokio::time::timeout(EXIT_TIMEOUT, self.exit_of(&run)).await;
+                exit.unwrap_or(Ok(Outcome::Closed))
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Waits for the exit code of a container's run in the pod's status.
+    async fn exit_of(&self, run: &str) -> Result<Outcome, SessionEnd> {
+        let mut pods = std::pin::pin!(watcher::watch_object(self.pods.clone(), &self.pod));
+        while let Some(seen) = pods.next().await {
+            match seen {
+                Ok(Some(pod)) => {
+                    if let Some(code) = exit_code(&pod.decode()?, run) {
+                        return Ok(Outcome::Exited(code));
+                    }
+                }
+                Ok(None) => return Err(SessionEnd::Failed(format!("pod {} is gone", self.pod))),
+                // The watcher retries by itself.
+                Err(_) => {}
+            }
+        }
+        Ok(Outcome::Closed)
     }
 
     async fn exec(
@@ -352,6 +383,18 @@ impl Shell {
     }
 }
 
+/// Returns the id of a container's current run.
+fn run_of(pod: &Pod, container: &str) -> Option<String> {
+    statuses(pod).find(|status| status.name == container)?.container_id.clone()
+}
+
+/// Returns the exit code of a container's run, once it has ended.
+fn exit_code(pod: &Pod, run: &str) -> Option<i32> {
+    let states = statuses(pod).flat_map(|status| [&status.state, &status.last_state]);
+    let mut ends = states.filter_map(|state| state.as_ref()?.terminated.as_ref());
+    ends.find(|end| end.container_id.as_deref() == Some(run)).map(|end| end.exit_code)
+}
+
 /// Waits until a time; forever if there is none.
 async fn until(at: Option<tokio::time::Instant>) {
     match at {
@@ -371,5 +414,30 @@ fn terminal_params(container: &str, tty: bool, stdin: bool) -> AttachParams {
         max_stdin_buf_size: Some(READ_BYTES),
         max_stdout_buf_size: Some(READ_BYTES),
         max_stderr_buf_size: Some(READ_BYTES),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The session of an attached container ends with the exit code of the run that it was attached to.
+    #[test]
+    fn an_attached_container_has_its_exit_code_in_the_status_con_8_eph_2() {
+        let pod = |status: serde_json::Value| -> Pod {
+            serde_json::from_value(json!({ "status": status })).unwrap()
+        };
+        let ended = |id: &str, code: i32| json!({"terminated": {"containerID": id, "exitCode": code}});
+        let running = pod(json!({"ephemeralContainerStatuses": [
+            {"name": "debugger", "containerID": "a", "state": {"running": {}}}]}));
+        assert_eq!(run_of(&running, "debugger").as_deref(), Some("a"));
+        assert_eq!(exit_code(&running, "a"), None);
+        let killed = pod(json!({"ephemeralContainerStatuses": [
+            {"name": "debugger", "containerID": "a", "state": ended("a", 137)}]}));
+        assert_eq!(exit_code(&killed, "a"), Some(137));
+        let restarted = pod(json!({"containerStatuses": [
+            {"name": "app", "containerID": "c", "state": {"running": {}}, "lastState": ended("b", 3)}]}));
+        assert_eq!((exit_code(&restarted, "b"), exit_code(&restarted, "c")), (Some(3), None));
     }
 }

@@ -7,6 +7,9 @@ mod document;
 mod follow;
 mod past;
 
+use std::cell::Cell;
+use std::ops::Range;
+
 use k8s_openapi::api::core::v1::{Event, Node, Pod, Service};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -14,6 +17,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line as TextLine, Span};
 use ratatui::widgets::Paragraph;
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
 use super::View;
 use crate::object_commands;
@@ -31,6 +35,7 @@ use console_toolkit::text::{clean, fit, fit_parts};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::notice;
 use console_toolkit::widget::scroll::Scroll;
+use console_toolkit::widget::wrap::{RowIndex, row_of, wrapped};
 use document::{Line, RelatedObjects, Tone, describe};
 use follow::{follow, follow_beside, follow_policies};
 use object::TypedKind;
@@ -67,8 +72,11 @@ pub struct Describe {
     /// The point in time to show first.
     opens_at: Option<TimeSelector>,
     back_target: WayBack,
+    /// Counts lines, or rows if they are wrapped.
     scroll: Scroll,
     wrap: bool,
+    /// The width of the last draw.
+    width: Cell<usize>,
     full: bool,
     query: String,
     search: Option<Search>,
@@ -89,6 +97,7 @@ impl Describe {
             back_target: WayBack::Now,
             scroll: Scroll::default(),
             wrap: false,
+            width: Cell::new(80),
             full: false,
             query: String::new(),
             search: None,
@@ -158,22 +167,37 @@ impl Describe {
         let Some(search) = &self.search else {
             return vec![Effect::Toast(Toast::info("search with / first"))];
         };
-        let found: Vec<usize> = self
-            .lines(cx)
-            .iter()
-            .enumerate()
-            .filter(|(_, line)| search.matches(&line.text()))
-            .map(|(at, _)| at)
-            .collect();
+        let lines: Vec<String> = self.lines(cx).iter().map(Line::text).collect();
+        let found: Vec<usize> = (0..lines.len()).filter(|at| search.matches(&lines[*at])).collect();
         let at = match (forward, self.current) {
             (true, Some(current)) => found.iter().find(|at| **at > current).or(found.first()),
             (false, Some(current)) => found.iter().rev().find(|at| **at < current).or(found.last()),
-            (_, None) => found.iter().find(|at| **at >= self.scroll.last_drawn().start).or(found.first()),
+            (_, None) => {
+                let top = self.scroll.last_drawn().start;
+                let top = if self.wrap { RowIndex::new(&lines, self.width.get()).line(top) } else { top };
+                found.iter().find(|at| **at >= top).or(found.first())
+            }
         };
         let Some(at) = at.copied() else { return vec![Effect::Toast(Toast::info("no match"))] };
         self.current = Some(at);
-        self.scroll.show(at);
+        let line = &lines[at];
+        let found = search.ranges(line).into_iter().next().unwrap_or_default();
+        if self.wrap {
+            let width = self.width.get();
+            self.scroll.show(RowIndex::new(&lines, width).row(at) + row_of(line, found.start, width));
+        } else {
+            self.scroll.show(at);
+            self.scroll.show_columns(line[..found.start].width()..line[..found.end].width());
+        }
         Vec::new()
+    }
+
+    /// Wraps long lines, or stops it; the first visible line stays.
+    fn toggle_wrap(&mut self, cx: &Context<'_>) {
+        let rows = RowIndex::new(self.lines(cx).iter().map(Line::text), self.width.get());
+        let top = self.scroll.last_drawn().start;
+        self.scroll.go_to(if self.wrap { rows.line(top) } else { rows.row(top) });
+        self.wrap = !self.wrap;
     }
 
     fn text(&self, cx: &Context<'_>) -> String {
@@ -185,7 +209,7 @@ impl Describe {
             return Vec::new();
         }
         match command {
-            Command::Wrap => self.wrap = !self.wrap,
+            Command::Wrap => self.toggle_wrap(cx),
             Command::FullScreen => self.full = !self.full,
             Command::SearchNext => return self.jump(cx, true),
             Command::SearchPrevious => return self.jump(cx, false),
@@ -220,44 +244,22 @@ impl Describe {
         };
         let key = format!("{}{}", " ".repeat(line.indent), clean(&line.key));
         let value = clean(&line.value).into_owned();
-        let mut spans = cut(&key, self.scroll.left(), theme.yaml.key);
-        let key_columns = unicode_width::UnicodeWidthStr::width(key.as_str());
+        let mut spans = vec![Span::styled(key, theme.yaml.key)];
         let found = self.search.as_ref().map(|search| search.ranges(&value)).unwrap_or_default();
         let mut from = 0;
-        let mut pieces = Vec::new();
+        let mut piece = |range: Range<usize>, style| spans.push(Span::styled(value[range].to_owned(), style));
         for range in found {
-            pieces.push((from..range.start, tone));
+            piece(from..range.start, tone);
             let mut style = tone.patch(theme.log.found);
             if self.current == Some(at) {
                 style = style.add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
             }
             from = range.end;
-            pieces.push((range, style));
+            piece(range, style);
         }
-        pieces.push((from..value.len(), tone));
-        let mut skip = self.scroll.left().saturating_sub(key_columns);
-        for (range, style) in pieces {
-            let piece = &value[range];
-            let columns = unicode_width::UnicodeWidthStr::width(piece);
-            spans.extend(cut(piece, skip, style));
-            skip = skip.saturating_sub(columns);
-        }
+        piece(from..value.len(), tone);
         TextLine::from(spans)
     }
-}
-
-/// Returns the text from a column on.
-fn cut(text: &str, columns: usize, style: Style) -> Vec<Span<'static>> {
-    let mut seen = 0;
-    let rest: String = text
-        .chars()
-        .skip_while(|character| {
-            let skipped = seen < columns;
-            seen += unicode_width::UnicodeWidthChar::width(*character).unwrap_or(0);
-            skipped
-        })
-        .collect();
-    if rest.is_empty() { Vec::new() } else { vec![Span::styled(rest, style)] }
 }
 
 impl View for Describe {
@@ -324,6 +326,16 @@ impl View for Describe {
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let lines = self.lines(cx);
+        let columns = if self.full { area } else { cx.theme.block_focused(String::new()).inner(area) }.width;
+        let columns = usize::from(columns).max(1);
+        self.width.set(columns);
+        let dressed = lines.iter().enumerate().map(|(at, line)| self.draw_line(cx, at, line));
+        let dressed: Vec<TextLine<'static>> = if self.wrap {
+            dressed.flat_map(|line| wrapped(line, columns)).collect()
+        } else {
+            dressed.collect()
+        };
+        let count = dressed.len();
         let inner = if self.full {
             area
         } else {
@@ -331,7 +343,7 @@ impl View for Describe {
             let mut block = cx
                 .theme
                 .block_focused(fit(&format!("describe · {}", self.target.describe()), width).into_owned());
-            let (height, count) = (usize::from(area.height).saturating_sub(2), lines.len());
+            let height = usize::from(area.height).saturating_sub(2);
             let mut state = Vec::new();
             if let Some(search) = &self.search {
                 let found = lines.iter().filter(|line| search.matches(&line.text())).count();
@@ -355,7 +367,7 @@ impl View for Describe {
             inner
         };
         let height = usize::from(inner.height);
-        let top = self.scroll.window(height, lines.len());
+        let top = self.scroll.window(height, count);
         if lines.is_empty() {
             let absent =
                 self.past.is_some().then(|| format!("{} did not exist then", self.target.describe()));
@@ -367,16 +379,9 @@ impl View for Describe {
             };
             return notice::draw(&text, style, frame, inner);
         }
-        let shown: Vec<TextLine<'static>> = lines
-            .iter()
-            .enumerate()
-            .skip(top)
-            .take(height)
-            .map(|(at, line)| self.draw_line(cx, at, line))
-            .collect();
+        let shown: Vec<TextLine<'static>> = dressed.into_iter().skip(top).take(height).collect();
         if self.wrap {
-            let text = Paragraph::new(shown).wrap(ratatui::widgets::Wrap { trim: false });
-            frame.render_widget(text, inner);
+            frame.render_widget(Paragraph::new(shown), inner);
         } else {
             self.scroll.draw_unwrapped(shown, cx.theme, frame, inner);
         }

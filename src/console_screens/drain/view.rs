@@ -18,11 +18,14 @@ use console_data::saved_tabs::{SavedDrain, SavedStage};
 use console_data::store::StoredObject;
 use console_operations::operations::drain::{BudgetDecision, EvictionState, PodDeleteStatus, Row};
 use console_toolkit::command::{Command, KeyContext};
-use console_toolkit::text::{age, clean, fit, fit_parts, seconds_until};
+use console_toolkit::text::{age, clean, fit, fit_middle, fit_parts, seconds_until, wrapped};
 use console_toolkit::widget::gauge;
 
 /// Width of the progress bar in the border, in columns.
 const BAR: usize = 20;
+
+/// Width of a row before the name of the pod: cursor and label.
+const LEAD: usize = 10;
 
 /// Minimum height for the list, the rule and the footer, in lines.
 const LIST_AND_FOOT: usize = 5;
@@ -145,11 +148,12 @@ fn list_lines(
         })
         .collect();
     let all = || parts.iter().flatten();
-    let name_width = all().map(|part| part.row.name.width()).max().unwrap_or(0) + 1;
+    let name_width = all().map(|part| part.row.name.width()).max().unwrap_or(0);
     let eviction_width = all().map(|part| part.eviction.0.width()).max().unwrap_or(0);
     let name_width = name_width.clamp(8, (width * 2 / 5).max(8));
-    let eviction_width = eviction_width.min(width / 3);
-    let reason_width = width.saturating_sub(10 + name_width + 1 + eviction_width + 1).max(4);
+    let rest = width.saturating_sub(LEAD + name_width + 1);
+    let eviction_width = eviction_width.min(width / 3).min(rest / 2);
+    let reason_width = rest.saturating_sub(eviction_width + 1);
     let mut lines = Vec::new();
     let mut cursor = 0;
     for (node, parts) in parts.into_iter().enumerate() {
@@ -172,15 +176,17 @@ fn list_lines(
                 _ => cx.theme.body.accent,
             };
             // In a row without an eviction, the reason also takes the width of that column.
-            let (why_width, eviction_width) = if eviction.0.is_empty() {
-                (reason_width + 1 + eviction_width, 0)
-            } else {
-                (reason_width, eviction_width)
-            };
+            let (why_width, eviction_width) =
+                if eviction.0.is_empty() { (rest, 0) } else { (reason_width, eviction_width) };
+            let is_cut = why.0.width() > why_width || eviction.0.width() > eviction_width;
             let mut line = Line::from(vec![
                 Span::styled(if selected { "▸ " } else { "  " }, cx.theme.body.accent),
                 Span::styled(cell(word, 8), label_style),
-                Span::styled(cell(&clean(&row.name), name_width), cx.theme.body.text),
+                Span::styled(
+                    cell(&fit_middle(&clean(&row.name), name_width), name_width),
+                    cx.theme.body.text,
+                ),
+                Span::raw(" "),
                 Span::styled(cell(&clean(&why.0), why_width), why.1),
                 Span::raw(" "),
                 Span::styled(cell(&eviction.0, eviction_width), eviction.1),
@@ -191,6 +197,16 @@ fn list_lines(
                 }
             }
             lines.push(line);
+            // The row of the cursor shows the texts that do not fit below it.
+            if selected && is_cut {
+                let texts = [(clean(&why.0).into_owned(), why.1), eviction];
+                let whole = texts.into_iter().filter(|(text, _)| !text.is_empty());
+                lines.extend(whole.flat_map(|(text, style)| {
+                    let rows = wrapped(&text, width.saturating_sub(LEAD).max(8));
+                    rows.into_iter().map(move |row| Line::styled(format!("{:LEAD$}{row}", ""), style))
+                }));
+                cursor = lines.len() - 1;
+            }
         }
     }
     if matches!(drain.cursor, Cursor::Option(_)) {
@@ -397,6 +413,9 @@ fn foot_text(drain: &Drain, cx: &Context<'_>) -> String {
             },
         },
         DrainStage::Running => format!("{} stops · esc goes back, the drain continues", key(Command::Stop)),
+        DrainStage::Stopped | DrainStage::Over if !drain.is_cordoned(cx) => {
+            format!("nodes accept new pods again · {start} drains again")
+        }
         DrainStage::Stopped => {
             let uncordon = key(Command::Uncordon);
             format!("evicted pods stay evicted, nodes cordoned · {start} resumes · {uncordon} uncordons")

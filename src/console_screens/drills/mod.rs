@@ -28,7 +28,7 @@ use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_operations::effect::{Dialog, Effect, Outbox};
 use console_toolkit::command::{Command, KeyContext};
-use console_toolkit::text::{clean, fit, wrapped};
+use console_toolkit::text::{clean, counted, fit, wrapped};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use extension::scenario::{AllScenarioRuns, ScenarioPhase, ScenarioRun};
@@ -41,6 +41,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const NAME: usize = 24;
 const BEST: usize = 8;
 const LAST: usize = 14;
+/// The rows that the list keeps if the details of a drill need the rest: the heading and two drills.
+const LISTED: usize = 3;
 
 /// The screen that lists the drills.
 #[derive(Debug)]
@@ -246,11 +248,11 @@ impl View for Drills {
         let inner = block.inner(area);
         frame.render_widget(block, area);
         let (rows, at) = (&self.rows, self.at());
-        let listed =
-            u16::try_from(rows.len() + 1).unwrap_or(u16::MAX).min(inner.height.saturating_sub(4).max(2));
-        let [list, details] =
-            Layout::vertical([Constraint::Length(listed), Constraint::Fill(1)]).areas(inner);
-        let width = usize::from(inner.width);
+        let (width, height) = (usize::from(inner.width), usize::from(inner.height));
+        let mut details = self.details(cx, width.max(8));
+        let listed = (rows.len() + 1).min(height.saturating_sub(details.len()).max(LISTED));
+        let listed = Constraint::Length(u16::try_from(listed).unwrap_or(u16::MAX));
+        let [list, details_area] = Layout::vertical([listed, Constraint::Fill(1)]).areas(inner);
         let title = width.saturating_sub(NAME + BEST + LAST + 3).max(8);
         let line = |lead: &str, name: &str, text: &str, best: &str, last: &str| {
             let (name, text) =
@@ -266,6 +268,19 @@ impl View for Drills {
             Line::styled(line(lead, &row.name, &row.title, &self.best(row), &self.last(row)), style)
         }));
         frame.render_widget(Paragraph::new(lines), list);
+        let visible = usize::from(details_area.height);
+        if details.len() > visible && visible > 0 {
+            let hidden = counted(details.len() + 1 - visible, "more line");
+            details.truncate(visible - 1);
+            details.push(Line::styled(format!("… {hidden}"), cx.theme.body.accent));
+        }
+        frame.render_widget(Paragraph::new(details), details_area);
+    }
+}
+
+impl Drills {
+    /// Returns the details of the picked drill, wrapped to this width.
+    fn details(&self, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         if let Some(note) = self.note() {
             lines.push((note.to_owned(), cx.theme.status.failed));
@@ -273,19 +288,16 @@ impl View for Drills {
         if let Some(why) = &self.no_runs {
             lines.push((format!("earlier runs are not known: {why}"), cx.theme.body.dim));
         }
-        if let Some(row) = rows.get(at) {
+        if let Some(row) = self.rows.get(self.at()) {
             lines.extend(detail_lines(cx, row));
         }
         let wide = lines.into_iter().flat_map(|(text, style)| {
             let text = clean(&text).into_owned();
-            wrapped(&text, width.max(8)).into_iter().map(move |piece| Line::styled(piece, style))
+            wrapped(&text, width).into_iter().map(move |piece| Line::styled(piece, style))
         });
-        let shown: Vec<Line<'static>> = wide.take(usize::from(details.height)).collect();
-        frame.render_widget(Paragraph::new(shown), details);
+        wide.collect()
     }
-}
 
-impl Drills {
     /// Returns the best run; `?` if earlier runs are unknown.
     fn best(&self, row: &Row) -> String {
         let best = row.runs.as_ref().and_then(|runs| runs.best());

@@ -16,6 +16,7 @@ use console_toolkit::difference::{self, LineChange};
 use console_toolkit::text::{clean, fit};
 use console_toolkit::theme::Theme;
 use console_toolkit::widget::title::title_line;
+use console_toolkit::widget::wrap::{self, mark_cut};
 use console_toolkit::yaml_text;
 
 /// Minimum number of lines visible above and below the cursor.
@@ -103,12 +104,8 @@ fn offer(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let text = "It belongs to an earlier object of this name, which was deleted.";
         notes.push((text.to_owned(), theme.status.failed));
     }
-    let mut lines: Vec<Line<'static>> = notes
-        .into_iter()
-        .flat_map(|(text, style)| {
-            wrapped(&text, usize::from(area.width)).into_iter().map(move |line| Line::styled(line, style))
-        })
-        .collect();
+    let mut lines: Vec<Line<'static>> =
+        notes.into_iter().flat_map(|(text, style)| sentence(&text, style, usize::from(area.width))).collect();
     lines.push(Line::default());
     let before = yaml_text::write(&console_data::changes::editable::strip(&draft.base));
     lines.extend(difference(theme, &before, &draft.text));
@@ -166,8 +163,9 @@ fn draw_text(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
             if own.is_empty() { (" ", theme.body.dim) } else { ("✖", theme.status.failed) };
         let mut spans = vec![Span::styled(format!("{:>digits$}{mark} ", number + 1), gutter)];
         let cut: String = line.chars().skip(left).collect();
-        spans.extend(yaml_text::colour(&cut, theme).spans);
-        let mut rendered = Line::from(spans);
+        let coloured = yaml_text::colour(&cut, theme).spans;
+        spans.extend(coloured.into_iter().map(|span| Span::styled(span.content.into_owned(), span.style)));
+        let mut rendered = mark_cut(Line::from(spans), width, theme);
         if number == row {
             let used = rendered.width();
             rendered.push_span(Span::raw(" ".repeat(width.saturating_sub(used))));
@@ -186,10 +184,11 @@ fn draw_text(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(rows), area);
 }
 
+/// Draws lines that the user reads before a decision: long ones continue in the next row.
 fn scrolled(edit: &Edit, frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
-    let height = usize::from(area.height);
-    let top = edit.review.window(height, lines.len());
-    frame.render_widget(Paragraph::new(lines.into_iter().skip(top).take(height).collect::<Vec<_>>()), area);
+    let width = usize::from(area.width).max(1);
+    let rows: Vec<Line<'static>> = lines.into_iter().flat_map(|line| wrap::wrapped(line, width)).collect();
+    edit.review.draw(rows.into_iter(), frame, area);
 }
 
 /// Returns the lines above the diff that list the merged changes of other clients.
@@ -197,10 +196,8 @@ fn merge_note(theme: &Theme, changes: &[Change], width: usize) -> Vec<Line<'stat
     if changes.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![Line::styled(
-        "↻ Changed by someone else meanwhile; their values are kept:",
-        theme.status.pending,
-    )];
+    let mut lines =
+        sentence("↻ Changed by someone else meanwhile; their values are kept:", theme.status.pending, width);
     lines.extend(changes.iter().map(|change| {
         let text = format!(
             "    {}: {} → {}",
@@ -218,13 +215,9 @@ fn merge_note(theme: &Theme, changes: &[Change], width: usize) -> Vec<Line<'stat
 /// Returns the fields that both the user and another client changed, each with its old value and both new values.
 fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<'static>> {
     let conflicts = &conflict.merged.conflicts;
-    let mut lines = vec![
-        Line::styled(
-            "You and someone else changed the same field. Nothing is saved and nothing is lost.",
-            theme.status.pending,
-        ),
-        Line::default(),
-    ];
+    let text = "You and someone else changed the same field. Nothing is saved and nothing is lost.";
+    let mut lines = sentence(text, theme.status.pending, width);
+    lines.push(Line::default());
     for conflict in conflicts {
         lines.push(Line::styled(clean(&conflict.path).into_owned(), theme.yaml.key));
         for (word, value, style) in [
@@ -243,7 +236,8 @@ fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<
         .collect();
     if !besides.is_empty() {
         lines.push(Line::default());
-        lines.push(Line::styled("They also changed these fields; this is kept either way:", theme.body.dim));
+        let text = "They also changed these fields; this is kept either way:";
+        lines.extend(sentence(text, theme.body.dim, width));
         for change in besides {
             let text = format!(
                 "    {}: {} → {}",
@@ -268,6 +262,11 @@ fn difference(theme: &Theme, before: &str, after: &str) -> Vec<Line<'static>> {
         Line::styled(format!("{} {}", sign.mark(), clean(&line)), theme.of_difference(sign))
     };
     difference::difference(before, after).into_iter().map(line).collect()
+}
+
+/// Returns the lines of a sentence.
+fn sentence(text: &str, style: Style, width: usize) -> Vec<Line<'static>> {
+    wrapped(text, width).into_iter().map(|line| Line::styled(line, style)).collect()
 }
 
 /// Wraps a text to a width, between words if possible.

@@ -15,7 +15,7 @@ use kube::{Api, Client};
 use serde::{Deserialize, Serialize};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -67,6 +67,9 @@ pub enum State {
         all: u64,
         /// The error of the last connection.
         last_error: Option<String>,
+        /// The pod of the last connection; `None` before the first one.
+        #[serde(default)]
+        pod: Option<String>,
     },
     /// The forward could not start.
     Failed(String),
@@ -102,13 +105,16 @@ struct Counts {
     address: SocketAddr,
     open: AtomicUsize,
     all: AtomicU64,
+    /// The pod of the last connection.
+    pod: watch::Sender<Option<String>>,
     report_fn: ReportFn,
 }
 
 impl Counts {
     async fn report(&self, last_error: Option<String>) {
         let (open, all) = (self.open.load(Ordering::Relaxed), self.all.load(Ordering::Relaxed));
-        let state = State::Listening { address: self.address, open, all, last_error };
+        let pod = self.pod.borrow().clone();
+        let state = State::Listening { address: self.address, open, all, last_error, pod };
         (self.report_fn)(Report { id: self.id, state }).await;
     }
 }
@@ -131,8 +137,8 @@ async fn listen(client: Client, id: u64, forward: ForwardRequest, report_fn: Rep
         Ok(address) => address,
         Err(error) => return fails(error.to_string()).await,
     };
-    let counts =
-        Arc::new(Counts { id, address, open: AtomicUsize::new(0), all: AtomicU64::new(0), report_fn });
+    let (open, all, pod) = (AtomicUsize::new(0), AtomicU64::new(0), watch::Sender::new(None));
+    let counts = Arc::new(Counts { id, address, open, all, pod, report_fn });
     counts.report(None).await;
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let (forward, labels) = (Arc::new(forward), Arc::new(labels));
@@ -154,7 +160,7 @@ async fn listen(client: Client, id: u64, forward: ForwardRequest, report_fn: Rep
             counts.open.fetch_add(1, Ordering::Relaxed);
             counts.all.fetch_add(1, Ordering::Relaxed);
             counts.report(None).await;
-            let ended = connect(&api, &forward, (*labels).as_ref(), stream).await;
+            let ended = connect(&api, &forward, (*labels).as_ref(), stream, &counts).await;
             counts.open.fetch_sub(1, Ordering::Relaxed);
             counts.report(ended.err()).await;
             drop(place);
@@ -208,9 +214,14 @@ async fn connect(
     forward: &ForwardRequest,
     labels: Option<&BTreeMap<String, String>>,
     mut local: TcpStream,
+    counts: &Counts,
 ) -> Result<(), String> {
     let opened = async {
         let name = find(api, forward, labels).await?;
+        let is_new = |pod: &mut Option<String>| pod.replace(name.clone()).as_ref() != Some(&name);
+        if counts.pod.send_if_modified(is_new) {
+            counts.report(None).await;
+        }
         let forwarder = api.portforward(&name, &[forward.remote]).await;
         forwarder.map_err(|error| format!("{name}: {}", error_text(&error)))
     };

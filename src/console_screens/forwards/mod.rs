@@ -26,11 +26,12 @@ use super::View;
 use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
+use console_data::resource::ObjectRef;
 use console_operations::effect::{Effect, ForwardRequest, Route};
 use console_operations::operations::forward;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::health::Health;
-use console_toolkit::text::{clean, fit, grouped, pad};
+use console_toolkit::text::{clean, fit, fit_middle, grouped, pad, wrapped};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Cursor;
 use console_toolkit::widget::notice;
@@ -80,7 +81,7 @@ impl Row {
         match &self.state {
             State::Starting => (Health::Pending, local(), "starting".to_owned()),
             State::Failed(why) => (Health::Failed, local(), why.clone()),
-            State::Listening { address, open, all, last_error } => {
+            State::Listening { address, open, all, last_error, .. } => {
                 let count = format!("{} open, {} in all", grouped(*open as u64), grouped(*all));
                 let (health, note) = match last_error {
                     Some(why) => (Health::Pending, format!("{count} · last: {why}")),
@@ -126,6 +127,12 @@ impl Forwards {
             (_, State::Failed(why)) => Some(Effect::failed(format!("port-forward: {why}"))),
             _ => None,
         };
+        if let State::Listening { pod: Some(pod), .. } = &report.state
+            && *pod != row.forward.pod.name
+        {
+            // The connections go to the pod's successor.
+            row.forward.pod = ObjectRef { name: pod.clone(), uid: None, ..row.forward.pod.clone() };
+        }
         row.state = report.state;
         // A forward that failed is removed; a dialog or a toast shows the reason.
         if let State::Failed(_) = row.state {
@@ -174,6 +181,18 @@ impl Forwards {
         destinations.min(available.saturating_sub(notes).max(available / 2)).max(12)
     }
 
+    /// Returns the row, and below the row of the cursor its note, if that does not fit.
+    fn lines(&self, cx: &Context<'_>, at: usize, width: usize) -> Vec<Line<'static>> {
+        let mut lines = vec![self.line(cx, at, width)];
+        let note = clean(&self.rows[at].state_text().2).into_owned();
+        let is_cut = note.width() > width.saturating_sub(LEAD + self.destination_width(width));
+        if is_cut && at == self.cursor.of(self.rows.len()) {
+            let text = wrapped(&note, width.saturating_sub(4).max(8));
+            lines.extend(text.into_iter().map(|text| Line::styled(format!("    {text}"), cx.theme.body.dim)));
+        }
+        lines
+    }
+
     fn line<'a>(&self, cx: &Context<'_>, at: usize, width: usize) -> Line<'a> {
         let theme = cx.theme;
         let row = &self.rows[at];
@@ -186,7 +205,7 @@ impl Forwards {
             Span::styled(format!("{} ", theme.state_sign(health)), theme.health(health)),
             Span::styled(pad(&address, 22), theme.body.accent),
             Span::styled("→ ", theme.body.dim),
-            Span::raw(pad(&fit(&destination, destination_width - 1), destination_width)),
+            Span::raw(pad(&fit_middle(&destination, destination_width - 1), destination_width)),
             Span::styled(
                 fit(&clean(&note), width.saturating_sub(LEAD + destination_width)).into_owned(),
                 theme.body.dim,
@@ -250,7 +269,7 @@ impl View for Forwards {
         }
         let width = usize::from(inner.width);
         let window = self.cursor.window(usize::from(inner.height), self.rows.len());
-        let lines: Vec<Line<'_>> = window.map(|at| self.line(cx, at, width)).collect();
+        let lines: Vec<Line<'_>> = window.flat_map(|at| self.lines(cx, at, width)).collect();
         frame.render_widget(Paragraph::new(lines), inner);
     }
 

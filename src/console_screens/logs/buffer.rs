@@ -170,9 +170,9 @@ impl Buffer {
         usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX).min(self.lines.len())
     }
 
-    /// Returns the next matching line after a number; wraps around at the end.
-    pub(crate) fn next_match(&self, after: u64) -> Option<u64> {
-        let place = self.matching.partition_point(|found| *found <= after);
+    /// Returns the first matching line from a number on; wraps around at the end.
+    pub(crate) fn next_match(&self, from: u64) -> Option<u64> {
+        let place = self.matching.partition_point(|found| *found < from);
         self.matching.get(place).or_else(|| self.matching.front()).copied()
     }
 
@@ -278,8 +278,8 @@ mod tests {
         assert_eq!(retained, ["line 15", "line 16", "line 17", "line 18", "line 19", "line 21", "line 31"]);
         buffer.search(Search::new("1").unwrap());
         assert_eq!(all(&buffer), retained);
-        assert_eq!(buffer.next_match(19), Some(21));
-        assert_eq!(buffer.next_match(31), Some(15), "around the end");
+        assert_eq!(buffer.next_match(20), Some(21));
+        assert_eq!(buffer.next_match(32), Some(15), "around the end");
         assert_eq!(buffer.previous_match(15), Some(31));
         assert_eq!(buffer.match_index(16), Some(2));
         buffer.filter(false);

@@ -28,6 +28,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use base::task::JoinSet;
+use crossterm::event::MouseEventKind;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Client;
 use ratatui::Frame;
@@ -49,8 +50,11 @@ use console_toolkit::search::Search;
 use console_toolkit::text::grouped;
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::scroll;
+use console_toolkit::widget::wrap::{row_count, row_of};
 use selector::selector_of;
 use source::backlog;
+use unicode_width::UnicodeWidthStr;
+use view::first_byte;
 
 /// Number of initial lines of a log.
 const TAIL: i64 = 1_000;
@@ -87,8 +91,8 @@ pub(super) enum Subject {
 pub(super) enum Position {
     /// At the end, following new lines.
     End,
-    /// The number of the first visible line.
-    At(u64),
+    /// The number of the first visible line, and the index of its first visible row if lines are wrapped.
+    At(u64, usize),
 }
 
 /// The screen that shows logs.
@@ -115,8 +119,10 @@ pub struct Logs {
     /// Lets reading continue. It is closed while the view is scrolled back and the buffer is full: otherwise new lines
     /// would replace those that the user reads.
     pub(super) gate: watch::Sender<bool>,
-    /// Number of visible lines, as of the last draw.
+    /// Number of rows, as of the last draw.
     pub(super) height: Cell<usize>,
+    /// Number of columns, as of the last draw.
+    pub(super) width: Cell<usize>,
 }
 
 impl Logs {
@@ -142,6 +148,7 @@ impl Logs {
             reading: 0,
             gate: watch::Sender::new(true),
             height: Cell::new(20),
+            width: Cell::new(80),
         }
     }
 
@@ -247,7 +254,7 @@ impl Logs {
         self.start = start;
         let effects = self.restart(cx);
         if start == LogStart::Head {
-            self.position = Position::At(0);
+            self.position = Position::At(0, 0);
         }
         effects
     }
@@ -275,44 +282,119 @@ impl Logs {
         self.restart(cx)
     }
 
-    /// Returns the index of the first visible line.
-    pub(super) fn top(&self) -> usize {
-        let last_top = self.buffer.visible_count().saturating_sub(self.height.get());
+    /// Returns the index of the first visible line, and of its first visible row.
+    pub(super) fn top(&self) -> (usize, usize) {
         match self.position {
-            Position::End => last_top,
-            Position::At(number) => self.buffer.visible_index(number),
+            Position::End => self.last_top(),
+            Position::At(number, row) => (self.buffer.visible_index(number), row),
         }
     }
 
+    /// Returns the first visible row of the view that ends with the last row.
+    fn last_top(&self) -> (usize, usize) {
+        self.up((self.buffer.visible_count(), 0), self.height.get())
+    }
+
+    /// Returns the number of rows of a line.
+    fn rows(&self, place: usize) -> usize {
+        match self.buffer.visible_line(place) {
+            Some((_, line)) if self.wrap => row_count(&self.shown_text(line), self.width.get()),
+            _ => 1,
+        }
+    }
+
+    /// Returns the position some rows above another one.
+    fn up(&self, (mut place, mut row): (usize, usize), mut rows: usize) -> (usize, usize) {
+        while rows > row && place > 0 {
+            rows -= row;
+            place -= 1;
+            row = self.rows(place);
+        }
+        (place, row.saturating_sub(rows))
+    }
+
+    /// Returns the position some rows below another one, at most the end of the last line.
+    pub(super) fn down(&self, (mut place, row): (usize, usize), rows: usize) -> (usize, usize) {
+        let mut row = row + rows;
+        while place < self.buffer.visible_count() {
+            let of_line = self.rows(place);
+            if row < of_line {
+                return (place, row);
+            }
+            row -= of_line;
+            place += 1;
+        }
+        (place, 0)
+    }
+
     /// Moves the view; at the end it follows new lines again.
-    fn scroll_to(&mut self, place: usize) {
-        let last_top = self.buffer.visible_count().saturating_sub(self.height.get());
+    fn scroll_to(&mut self, (place, row): (usize, usize)) {
         self.position = match self.buffer.visible_line(place) {
-            Some((number, _)) if place < last_top => Position::At(number),
+            Some((number, _)) if (place, row) < self.last_top() => Position::At(number, row),
             _ => Position::End,
         };
     }
 
+    /// Scrolls by a command; any other command does nothing.
+    fn scroll(&mut self, command: Command) {
+        let (top, page) = (self.top(), self.height.get().max(2) - 1);
+        self.scroll_to(match command {
+            Command::Up => self.up(top, 1),
+            Command::Down => self.down(top, 1),
+            Command::PageUp => self.up(top, page),
+            Command::PageDown => self.down(top, page),
+            Command::Top => (0, 0),
+            Command::Bottom => self.last_top(),
+            _ => return,
+        });
+    }
+
     /// Shows the next or previous match, a third from the top.
     fn jump(&mut self, forward: bool) -> Vec<Effect> {
-        let from = self.current.or_else(|| {
-            let place = if forward { self.top() } else { self.top() + self.height.get() };
-            self.buffer.visible_line(place).map(|(number, _)| number)
-        });
-        let found = match (forward, from) {
-            (true, Some(from)) if self.current.is_none() => self.buffer.next_match(from.saturating_sub(1)),
-            (true, from) => self.buffer.next_match(from.unwrap_or(u64::MAX)),
-            (false, from) => self.buffer.previous_match(from.unwrap_or(u64::MAX)),
+        let (top, height) = (self.top(), self.height.get());
+        let number_at = |(place, _)| self.buffer.visible_line(place).map_or(u64::MAX, |(number, _)| number);
+        let found = match (forward, self.current) {
+            (true, Some(current)) => self.buffer.next_match(current + 1),
+            (true, None) => self.buffer.next_match(number_at(top)),
+            (false, Some(current)) => self.buffer.previous_match(current),
+            (false, None) => self.buffer.previous_match(number_at(self.down(top, height))),
         };
         let Some(number) = found else {
             return vec![Effect::Toast(Toast::info("no match"))];
         };
         self.current = Some(number);
-        let place = self.buffer.visible_index(number).saturating_sub(self.height.get() / 3);
+        let place = self.buffer.visible_index(number);
+        let row = self.show_columns(place);
+        let (place, row) = self.up((place, row), self.height.get() / 3);
         if let Some((top, _)) = self.buffer.visible_line(place) {
-            self.position = Position::At(top);
+            self.position = Position::At(top, row);
         }
         Vec::new()
+    }
+
+    /// Scrolls to the left or right until the first match of a line is visible; returns its row if lines are wrapped.
+    fn show_columns(&mut self, place: usize) -> usize {
+        let Some((_, line)) = self.buffer.visible_line(place) else { return 0 };
+        let found = self.buffer.query().and_then(|query| query.ranges(&line.text).into_iter().next());
+        let Some(found) = found else { return 0 };
+        let (shown, width) = (self.shown_text(line), self.width.get());
+        let before = shown.len() - line.text.len();
+        if self.wrap {
+            return row_of(&shown, before + found.start, width);
+        }
+        let room = width.saturating_sub(shown[..before].width());
+        let (text, total) = (&line.text, line.text.width());
+        let columns = text[..found.start].width()..text[..found.end].width();
+        let is_visible = |left| {
+            let first = text[..first_byte(text, room, left)].width();
+            // A mark takes the place of the first column of a line that starts further left, and of its last one.
+            let end = first + room - usize::from(left == 0 && first > 0);
+            first <= columns.start && columns.end <= end - usize::from(total > end)
+        };
+        if !is_visible(self.left) {
+            self.left = if is_visible(0) { 0 } else { columns.start.saturating_sub(room / 3) };
+        }
+        0
     }
 
     /// Returns the start of the range that a command shows; `None` if it does not select a range.
@@ -341,9 +423,9 @@ impl Logs {
                 return self.restart(cx);
             }
             Command::LogsAutoscroll => {
-                let top = self.buffer.visible_line(self.top()).map(|(number, _)| number);
-                self.position = match (self.position, top) {
-                    (Position::End, Some(number)) => Position::At(number),
+                let (place, row) = self.top();
+                self.position = match (self.position, self.buffer.visible_line(place)) {
+                    (Position::End, Some((number, _))) => Position::At(number, row),
                     _ => Position::End,
                 };
             }
@@ -363,15 +445,20 @@ impl Logs {
                         "search with / first; then F shows only lines that match",
                     ))];
                 }
-                let at = self.buffer.visible_line(self.top()).map(|(number, _)| number);
+                let at = self.buffer.visible_line(self.top().0).map(|(number, _)| number);
                 self.buffer.filter(!self.buffer.filtering());
-                if let (Position::At(_), Some(number)) = (self.position, at) {
-                    self.scroll_to(self.buffer.visible_index(number));
+                if let (Position::At(..), Some(number)) = (self.position, at) {
+                    self.scroll_to((self.buffer.visible_index(number), 0));
                 }
             }
             Command::SearchNext => return self.jump(true),
             Command::SearchPrevious => return self.jump(false),
-            Command::Wrap => self.wrap = !self.wrap,
+            Command::Wrap => {
+                self.wrap = !self.wrap;
+                if let Position::At(number, _) = self.position {
+                    self.position = Position::At(number, 0);
+                }
+            }
             Command::FullScreen => self.full = !self.full,
             Command::Copy => return self.copy(cx),
             Command::Save => {
@@ -380,12 +467,7 @@ impl Logs {
                 return vec![Effect::Save { name, text: self.buffer.to_text() }];
             }
             Command::Left | Command::Right => self.left = scroll::column(command, self.left),
-            _ => {
-                let lines = self.buffer.visible_count();
-                if let Some(top) = scroll::top_after(command, self.top(), self.height.get(), lines) {
-                    self.scroll_to(top);
-                }
-            }
+            _ => self.scroll(command),
         }
         Vec::new()
     }
@@ -460,9 +542,10 @@ impl View for Logs {
             ScreenMessage::Opened => self.restart(cx),
             ScreenMessage::Command(command) => self.command(cx, command),
             ScreenMessage::Mouse(event) => {
-                let lines = self.buffer.visible_count();
-                if let Some(top) = scroll::top_after_wheel(event, self.top(), self.height.get(), lines) {
-                    self.scroll_to(top);
+                match event.kind {
+                    MouseEventKind::ScrollDown => self.scroll_to(self.down(self.top(), scroll::WHEEL)),
+                    MouseEventKind::ScrollUp => self.scroll_to(self.up(self.top(), scroll::WHEEL)),
+                    _ => {}
                 }
                 Vec::new()
             }
@@ -495,12 +578,13 @@ impl View for Logs {
 
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
         let compiled = Search::of_logs(query)?;
-        let held = self.buffer.visible_line(self.top()).map(|(number, _)| number);
+        let (place, row) = self.top();
+        let held = self.buffer.visible_line(place).map(|(number, _)| number);
         query.clone_into(&mut self.query);
         self.buffer.search(compiled);
         self.current = None;
-        if let (Position::At(_), Some(number)) = (self.position, held) {
-            self.position = Position::At(number);
+        if let (Position::At(..), Some(number)) = (self.position, held) {
+            self.position = Position::At(number, row);
             if !query.is_empty() {
                 // A missing match is visible in the title.
                 self.jump(true);

@@ -15,7 +15,7 @@ use console_operations::effect::LogRun;
 use console_toolkit::log_line::LineOrigin;
 use console_toolkit::text::{clean, fit, fit_parts, grouped};
 use console_toolkit::theme::Theme;
-use console_toolkit::widget::scroll::CUT;
+use console_toolkit::widget::wrap::{mark_cut, wrapped};
 
 /// Maximum number of events shown if there are no lines.
 const EVENTS: usize = 8;
@@ -36,22 +36,13 @@ pub(super) fn draw(logs: &Logs, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
     };
     let height = usize::from(inner.height);
     logs.height.set(height.max(1));
+    logs.width.set(usize::from(inner.width).max(1));
     if logs.buffer.visible_count() == 0 || !logs.buffer.has_output() {
         let mut lines = logs.lines(cx, usize::from(inner.width), height);
         lines.extend(empty_text(logs, cx));
         return frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), inner);
     }
-    let lines = logs.lines(cx, usize::from(inner.width), height);
-    if !logs.wrap {
-        return frame.render_widget(Paragraph::new(lines), inner);
-    }
-    let width = usize::from(inner.width).max(1);
-    let mut rows: Vec<Line<'static>> = lines.into_iter().flat_map(|line| wrapped(line, width)).collect();
-    // Wrapped lines may need more rows than the view has; at the end of the log the last row must be visible.
-    if logs.position == Position::End {
-        rows.drain(..rows.len().saturating_sub(height));
-    }
-    frame.render_widget(Paragraph::new(rows), inner);
+    frame.render_widget(Paragraph::new(logs.lines(cx, usize::from(inner.width), height)), inner);
 }
 
 /// Returns the explanation for an empty log: the reason, and related events.
@@ -161,11 +152,7 @@ impl Logs {
         };
         let found = self.buffer.query().map(|query| query.ranges(&line.text)).unwrap_or_default();
         let used: usize = spans.iter().map(Span::width).sum();
-        let from = match self.left {
-            _ if self.wrap => 0,
-            0 => message_start(&line.text, width.saturating_sub(used)),
-            left => byte_at_column(&line.text, left),
-        };
+        let from = if self.wrap { 0 } else { first_byte(&line.text, width.saturating_sub(used), self.left) };
         if self.left == 0 && from > 0 {
             spans.push(Span::styled("…", theme.body.dim));
         }
@@ -244,8 +231,9 @@ impl Logs {
             // The log of an ended run does not grow.
             Position::End if self.run == LogRun::Previous => "■ the end".to_owned(),
             Position::End => "● following".to_owned(),
-            Position::At(_) => {
-                let below = self.buffer.visible_count().saturating_sub(self.top() + self.height.get());
+            Position::At(..) => {
+                let (last, row) = self.down(self.top(), self.height.get());
+                let below = self.buffer.visible_count().saturating_sub(last + usize::from(row > 0));
                 let waits = if *self.gate.borrow() { "" } else { ", reading waits" };
                 format!("‖ held, {} below{waits}", grouped(below as u64))
             }
@@ -253,63 +241,30 @@ impl Logs {
         parts.join(" · ")
     }
 
-    /// Returns the lines to draw, exactly filling the height unless there are fewer.
+    /// Returns the rows to draw, exactly filling the height unless there are fewer.
     fn lines(&self, cx: &Context<'_>, width: usize, height: usize) -> Vec<Line<'static>> {
-        let top = self.top();
-        let mut lines = Vec::with_capacity(height);
-        if top == 0 && self.buffer.dropped() > 0 {
-            lines.push(Line::styled(
+        let (top, mut hidden) = self.top();
+        let mut rows = Vec::with_capacity(height);
+        if (top, hidden) == (0, 0) && self.buffer.dropped() > 0 {
+            rows.push(Line::styled(
                 format!("… {} lines dropped here", grouped(self.buffer.dropped())),
                 cx.theme.status.pending,
             ));
         }
         for place in top..top + height {
+            if rows.len() >= height {
+                break;
+            }
             let Some((number, line)) = self.buffer.visible_line(place) else { break };
             let rendered = self.draw_line(cx, number, line, width);
-            lines.push(if self.wrap { rendered } else { mark_cut(rendered, width, cx.theme) });
-        }
-        lines
-    }
-}
-
-/// Wraps a line at any character: a log line is not prose.
-fn wrapped(line: Line<'static>, width: usize) -> Vec<Line<'static>> {
-    if line.width() <= width {
-        return vec![line];
-    }
-    let style = line.style;
-    let mut rows = vec![Line::default().style(style)];
-    let mut used = 0;
-    for span in line.spans {
-        let mut piece = String::new();
-        for character in span.content.chars() {
-            let columns = unicode_width::UnicodeWidthChar::width(character).unwrap_or(0);
-            if used + columns > width {
-                if let Some(row) = rows.last_mut() {
-                    row.spans.push(Span::styled(std::mem::take(&mut piece), span.style));
-                }
-                rows.push(Line::default().style(style));
-                used = 0;
+            if self.wrap {
+                rows.extend(wrapped(rendered, width).into_iter().skip(std::mem::take(&mut hidden)));
+            } else {
+                rows.push(mark_cut(rendered, width, cx.theme));
             }
-            piece.push(character);
-            used += columns;
         }
-        if let Some(row) = rows.last_mut() {
-            row.spans.push(Span::styled(piece, span.style));
-        }
+        rows
     }
-    rows
-}
-
-/// Marks the end of a line that is wider than the view, so that it is not mistaken for a complete line.
-fn mark_cut(line: Line<'static>, width: usize, theme: &Theme) -> Line<'static> {
-    if line.width() <= width || width == 0 {
-        return line;
-    }
-    let mut rows = wrapped(line, width - 1);
-    let mut first = rows.swap_remove(0);
-    first.spans.push(Span::styled(CUT, theme.body.accent));
-    first
 }
 
 /// Returns the byte offset from which a line of JSON that is wider than the view is drawn: its message, or further left
@@ -324,6 +279,11 @@ fn message_start(text: &str, width: usize) -> usize {
     // One column is for the mark at the left edge.
     let last_full = columns - width.saturating_sub(1);
     byte_at_column(text, text[..message].width().min(last_full))
+}
+
+/// Returns the byte offset of the first visible character of a line that is not wrapped and has this many columns.
+pub(super) fn first_byte(text: &str, columns: usize, left: usize) -> usize {
+    if left == 0 { message_start(text, columns) } else { byte_at_column(text, left) }
 }
 
 fn byte_at_column(text: &str, column: usize) -> usize {
@@ -352,16 +312,6 @@ mod tests {
             (r#"not json: "msg": hello there, and much more"#, 20, 0),
         ] {
             assert_eq!(message_start(text, width), start, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_line_wider_than_the_view_ends_with_a_mark_con_10() {
-        let theme = Theme::linear();
-        for (text, width, drawn) in
-            [("short", 5, "short"), ("longer", 5, "long›"), ("日本語", 5, "日本›"), ("日本語", 4, "日›")]
-        {
-            assert_eq!(mark_cut(Line::raw(text), width, &theme).to_string(), drawn);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::list::{draw_empty, draw_row, framed, uncounted, waiting};
 use super::{Overview, OverviewPanel};
 use console_data::context::Context;
 use console_data::rows::event;
-use console_toolkit::text::{clean, pad};
+use console_toolkit::text::{clean, fit_middle, pad};
 use console_toolkit::widget::spark::spark;
 
 /// Seconds covered by one bar of the sparkline.
@@ -122,7 +122,7 @@ impl Columns {
         vec![
             Span::styled(format!("{age:>5} "), theme.body.dim),
             Span::styled(if warning { "⚠ " } else { "  " }, theme.status.pending),
-            Span::raw(format!("{}  ", pad(&event::object(event), self.object))),
+            Span::raw(format!("{}  ", pad(&fit_middle(&event::object(event), self.object), self.object))),
             Span::styled(format!("{}  ", pad(&reason, self.reason)), loud),
             Span::styled(pad(&clean(&message), message_width), body),
             Span::styled(count, theme.body.dim),

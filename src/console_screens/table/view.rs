@@ -21,7 +21,7 @@ use console_data::rows::{Cell, Row};
 use console_data::sort_memory::Direction;
 use console_data::thresholds::{Load, ThresholdLevel};
 use console_operations::effect::RowScope;
-use console_toolkit::text::{clean, fit, grouped, wrapped};
+use console_toolkit::text::{clean, fit, fit_middle, grouped, wrapped};
 use console_toolkit::widget::gauge::bar;
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -460,6 +460,8 @@ fn draw_row<'a>(
         let text = match cell {
             Cell::Status(_, health) | Cell::Progress(_, health, _) => format!("{} {text}", health.glyph()),
             Cell::Warning(_) => format!("⚠ {text}"),
+            // The end of its name distinguishes a pod from the others of its workload.
+            _ if *index == table.name_column() => fit_middle(text, *width).into_owned(),
             _ => text.clone(),
         };
         let bar_columns = width.saturating_sub(text.width() + 1);

@@ -274,6 +274,7 @@ impl Terminal {
             trouble: false,
         });
         self.early.clear();
+        self.emulator.get_mut().reset();
         self.plan = Some(plan.clone());
         let pod = self.pod.clone();
         let size = self.size();

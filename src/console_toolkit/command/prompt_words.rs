@@ -73,7 +73,7 @@ pub const PROMPT_WORDS: &[PromptWord] = &[
     prompt_word(
         "controllers",
         "xc",
-        "",
+        "/TEXT",
         "List the controllers of the control plane: queues, latencies, errors; pause and step",
     ),
     prompt_word(
@@ -82,7 +82,12 @@ pub const PROMPT_WORDS: &[PromptWord] = &[
         "NAMESPACE",
         "List workloads of all kinds in one table, with their health and its cause",
     ),
-    prompt_word("snapshots", "snap snapshot", "", "List snapshots of the whole cluster: save, restore, fork"),
+    prompt_word(
+        "snapshots",
+        "snap snapshot",
+        "NAME",
+        "List snapshots of the whole cluster: save, restore, fork",
+    ),
     prompt_word(
         "project",
         "dev",

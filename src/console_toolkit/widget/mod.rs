@@ -7,3 +7,4 @@ pub mod scroll;
 pub mod spark;
 pub mod text_pane;
 pub mod title;
+pub mod wrap;

@@ -13,7 +13,7 @@ use crate::command::Command;
 use crate::theme::Theme;
 
 /// Lines that one step of the mouse wheel scrolls.
-pub(super) const WHEEL: usize = 3;
+pub const WHEEL: usize = 3;
 /// Columns that one step to the left or right scrolls.
 const COLUMNS: usize = 8;
 
@@ -26,6 +26,8 @@ pub struct Scroll {
     top: Cell<usize>,
     left: Cell<usize>,
     height: Cell<usize>,
+    /// The width of the last draw without wrapping; 0 before it.
+    width: Cell<usize>,
     lines: Cell<usize>,
 }
 
@@ -53,6 +55,7 @@ impl Scroll {
 
     /// Draws visible lines that are not wrapped, from the first visible column; a row whose line continues is marked.
     pub fn draw_unwrapped(&self, lines: Vec<Line<'_>>, theme: &Theme, frame: &mut Frame<'_>, area: Rect) {
+        self.width.set(usize::from(area.width));
         let left = self.left();
         let widths: Vec<usize> = lines.iter().map(Line::width).collect();
         let text = Paragraph::new(lines).scroll((0, u16::try_from(left).unwrap_or(u16::MAX)));
@@ -78,15 +81,34 @@ impl Scroll {
     /// Scrolls a line into view.
     pub fn show(&self, line: usize) {
         let (top, height) = (self.top.get(), self.height.get().max(1));
-        if line < top || line >= top + height {
+        if line < top || line - top >= height {
             self.top.set(line.saturating_sub(height / 3));
         }
+    }
+
+    /// Scrolls to the left or right until these columns are visible.
+    pub fn show_columns(&self, columns: Range<usize>) {
+        // The last column may have the mark of a line that continues.
+        let (left, room) = (self.left.get(), self.width.get().saturating_sub(1));
+        if room > 0 && (columns.start < left || columns.end > left + room) {
+            self.left.set(if columns.end <= room { 0 } else { columns.start.saturating_sub(room / 3) });
+        }
+    }
+
+    /// Scrolls to a line.
+    pub fn go_to(&self, top: usize) {
+        self.top.set(top);
     }
 
     /// Handles a command; returns whether it was a movement.
     pub fn command(&self, command: Command) -> bool {
         if matches!(command, Command::Left | Command::Right) {
             self.left.set(column(command, self.left.get()));
+            return true;
+        }
+        if command == Command::Bottom {
+            // The next draw knows the last line: the text may have changed since the last one.
+            self.top.set(usize::MAX);
             return true;
         }
         let top = top_after(command, self.top.get(), self.height.get(), self.lines.get());
@@ -116,30 +138,30 @@ impl Scroll {
     /// Returns the first visible line and the lines below it that were visible in the last draw.
     pub fn last_drawn(&self) -> Range<usize> {
         let top = self.top.get();
-        top..(top + self.height.get()).min(self.lines.get())
+        top..top.saturating_add(self.height.get()).min(self.lines.get())
     }
 }
 
 /// Returns the first visible line after a command, for a window of this height; `None` if it is not a movement.
-pub fn top_after(command: Command, top: usize, height: usize, lines: usize) -> Option<usize> {
+fn top_after(command: Command, top: usize, height: usize, lines: usize) -> Option<usize> {
     let last = lines.saturating_sub(height);
     let page = height.max(2) - 1;
     let to = match command {
         Command::Up => top.saturating_sub(1),
-        Command::Down => top + 1,
+        Command::Down => top.saturating_add(1),
         Command::Top => 0,
         Command::Bottom => last,
         Command::PageUp => top.saturating_sub(page),
-        Command::PageDown => top + page,
+        Command::PageDown => top.saturating_add(page),
         _ => return None,
     };
     Some(to.min(last))
 }
 
 /// Returns the first visible line after a step of the mouse wheel; `None` for other events.
-pub fn top_after_wheel(event: MouseEvent, top: usize, height: usize, lines: usize) -> Option<usize> {
+fn top_after_wheel(event: MouseEvent, top: usize, height: usize, lines: usize) -> Option<usize> {
     let to = match event.kind {
-        MouseEventKind::ScrollDown => top + WHEEL,
+        MouseEventKind::ScrollDown => top.saturating_add(WHEEL),
         MouseEventKind::ScrollUp => top.saturating_sub(WHEEL),
         _ => return None,
     };

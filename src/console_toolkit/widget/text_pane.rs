@@ -1,12 +1,16 @@
 //! A long text in a window: scrolled, wrapped, searched with `/`. The screen styles each line, and only visible ones.
 
+use std::cell::{Cell, RefCell};
+
 use crossterm::event::MouseEvent;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
-use ratatui::widgets::{Paragraph, Wrap};
+use ratatui::widgets::Paragraph;
+use unicode_width::UnicodeWidthStr;
 
 use super::scroll::Scroll;
+use super::wrap::{RowIndex, row_of, wrapped};
 use crate::command::Command;
 use crate::search::Search;
 use crate::text::clean;
@@ -24,13 +28,19 @@ pub struct TextPane {
     matches: Vec<usize>,
     /// Index of the current match.
     current: usize,
+    /// Counts lines, or rows if they are wrapped.
     scroll: Scroll,
+    /// The width of the last draw.
+    width: Cell<usize>,
+    /// The rows of the wrapped lines, and the width that they are for.
+    rows: RefCell<Option<(usize, RowIndex)>>,
 }
 
 impl TextPane {
     /// Replaces the text; the scroll position stays, as far as the new text reaches.
     pub fn set_lines(&mut self, lines: Vec<String>) {
         self.lines = lines;
+        *self.rows.borrow_mut() = None;
         self.find();
     }
 
@@ -87,8 +97,35 @@ impl TextPane {
         let count = self.matches.len() as isize;
         if count > 0 {
             self.current = (self.current as isize + by).rem_euclid(count) as usize;
-            self.scroll.show(self.matches[self.current]);
+            let at = self.matches[self.current];
+            let line = &self.lines[at];
+            let found = self.search.as_ref().and_then(|search| search.ranges(line).into_iter().next());
+            let found = found.unwrap_or_default();
+            if self.wrap {
+                let row = row_of(line, found.start, self.width.get());
+                self.scroll.show(self.with_rows(|rows| rows.row(at)) + row);
+            } else {
+                self.scroll.show(at);
+                self.scroll.show_columns(line[..found.start].width()..line[..found.end].width());
+            }
         }
+    }
+
+    /// Reads the rows of the wrapped lines.
+    fn with_rows<R>(&self, read: impl FnOnce(&RowIndex) -> R) -> R {
+        let mut rows = self.rows.borrow_mut();
+        let width = self.width.get();
+        if rows.as_ref().is_none_or(|(of_width, _)| *of_width != width) {
+            *rows = None;
+        }
+        read(&rows.get_or_insert_with(|| (width, RowIndex::new(&self.lines, width))).1)
+    }
+
+    /// Wraps long lines, or stops it; the first visible line stays.
+    fn toggle_wrap(&mut self) {
+        let top = self.scroll.last_drawn().start;
+        self.scroll.go_to(self.with_rows(|rows| if self.wrap { rows.line(top) } else { rows.row(top) }));
+        self.wrap = !self.wrap;
     }
 
     /// Handles a command; returns whether it was a movement or an option of the view.
@@ -96,7 +133,7 @@ impl TextPane {
         match command {
             Command::SearchNext => self.go(1),
             Command::SearchPrevious => self.go(-1),
-            Command::Wrap => self.wrap = !self.wrap,
+            Command::Wrap => self.toggle_wrap(),
             Command::FullScreen => self.full = !self.full,
             _ => return self.scroll.command(command),
         }
@@ -117,11 +154,20 @@ impl TextPane {
         dress: impl Fn(usize, &'a str) -> Line<'a>,
     ) {
         let (height, width) = (usize::from(area.height), usize::from(area.width));
-        let top = self.scroll.window(height, self.lines.len());
+        self.width.set(width);
+        let (first, hidden) = if self.wrap {
+            self.with_rows(|rows| {
+                let top = self.scroll.window(height, rows.len());
+                let first = rows.line(top);
+                (first, top - rows.row(first))
+            })
+        } else {
+            (self.scroll.window(height, self.lines.len()), 0)
+        };
         // A line may be megabytes long.
-        let most = if self.wrap { width * height } else { self.scroll.left() + width + 1 };
+        let most = if self.wrap { width * (hidden + height) } else { self.scroll.left() + width + 1 };
         let current = self.matches.get(self.current).copied();
-        let seen = self.lines.iter().enumerate().skip(top).take(height).map(|(number, line)| {
+        let seen = self.lines.iter().enumerate().skip(first).take(height).map(|(number, line)| {
             let end = line.char_indices().nth(most).map_or(line.len(), |(at, _)| at);
             let mut dressed = dress(number, &line[..end]);
             let style = match self.matches.binary_search(&number) {
@@ -135,22 +181,55 @@ impl TextPane {
             }
             dressed
         });
-        let seen: Vec<Line<'a>> = seen.collect();
         if self.wrap {
-            return frame.render_widget(Paragraph::new(seen).wrap(Wrap { trim: false }), area);
+            let seen: Vec<Line<'static>> =
+                seen.flat_map(|line| wrapped(line, width)).skip(hidden).take(height).collect();
+            return frame.render_widget(Paragraph::new(seen), area);
         }
-        self.scroll.draw_unwrapped(seen, theme, frame, area);
+        self.scroll.draw_unwrapped(seen.collect(), theme, frame, area);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
     use super::*;
 
     fn pane(lines: &[&str]) -> TextPane {
         let mut pane = TextPane::default();
         pane.set_lines(lines.iter().map(ToString::to_string).collect());
         pane
+    }
+
+    fn drawn(pane: &TextPane) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(20, 4)).unwrap();
+        let plain = |_, text| Line::raw(text);
+        terminal.draw(|frame| pane.draw(&Theme::linear(), frame, frame.area(), plain)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn the_end_of_wrapped_lines_can_be_reached_con_10() {
+        let words = |line: usize| (0..20).map(|word| format!("w{line}-{word}")).collect::<Vec<_>>().join(" ");
+        let mut pane = TextPane::default();
+        pane.set_lines((0..3).map(words).collect());
+        drawn(&pane);
+        pane.command(Command::Wrap);
+        pane.command(Command::Bottom);
+        drawn(&pane);
+        pane.command(Command::Bottom);
+        assert!(drawn(&pane).contains("w2-19"), "{}", drawn(&pane));
+        pane.set_query("w1-15").unwrap();
+        assert!(drawn(&pane).contains("w1-15"), "{}", drawn(&pane));
+        // The line at the top stays there.
+        pane.command(Command::Wrap);
+        assert!(drawn(&pane).contains("w1-0 "), "{}", drawn(&pane));
+        pane.set_query("w0-15").unwrap();
+        assert!(drawn(&pane).contains("w0-15"), "a match to the right: {}", drawn(&pane));
+        pane.set_query("w0-1 ").unwrap();
+        assert!(drawn(&pane).contains("w0-0 w0-1"), "back to the left: {}", drawn(&pane));
     }
 
     #[test]

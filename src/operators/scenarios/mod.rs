@@ -124,7 +124,8 @@ impl ScenarioController {
             preconditions::add_finalizer(&self.api, scenario, PODIUM_SCENARIO)?;
         }
         let mut current: Scenario = (**scenario).clone();
-        if !self.expressions.lock().contains_key(scenario.uid())
+        if !scenario.phase().has_ended()
+            && !self.expressions.lock().contains_key(scenario.uid())
             && current.status.as_mut().is_some_and(progress::resume)
         {
             let message = "The control plane restarted: the time for which each check holds starts again";

@@ -177,6 +177,9 @@ fn the_same_field_changed_twice_is_for_the_user_to_decide_con_11() {
                 "<m>take mine",
             ],
         );
+        stage.resize(60, 24);
+        shows(&stage.screen(), &["You and someone else changed the same field.", "nothing is lost."]);
+        stage.resize(100, 24);
         stage.press("esc");
         shows(&stage.screen(), &["replicas: 5", "<ctrl-s>save"]);
         stage.press("ctrl-s");
@@ -185,6 +188,22 @@ fn the_same_field_changed_twice_is_for_the_user_to_decide_con_11() {
         tell(&mut stage, EditData::Checked(then, CheckResult::Good));
         shows(&stage.screen(), &[wins, "image: nginx:1.29", "would accept this"]);
     }
+}
+
+/// The user sees the whole change before it is saved, and which lines of the text continue beyond the edge.
+#[test]
+fn long_lines_are_marked_in_the_text_and_complete_in_the_diff_con_11_con_20() {
+    let mut stage = editor();
+    let image = format!("registry.example.com/{}/nginx:1.28", "long".repeat(30));
+    tell(&mut stage, EditData::Object(Box::new(web("7", 3, &image))));
+    let screen = stage.screen();
+    assert!(screen.contains("long") && screen.contains("› │"), "{screen}");
+    stage.press("down down down down down end backspace 9 ctrl-s");
+    // The number of the text that is checked.
+    for number in 2..6 {
+        tell(&mut stage, EditData::Checked(number, CheckResult::Good));
+    }
+    shows(&stage.screen(), &["would accept this", "nginx:1.29"]);
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
         stage.send(Message::Data(id, Data::new(ForwardsData::Report(Report { id: 1, state }))));
     };
     let address = "127.0.0.1:18080".parse().unwrap();
-    tell(&mut stage, State::Listening { address, open: 0, all: 0, last_error: None });
+    tell(&mut stage, State::Listening { address, open: 0, all: 0, last_error: None, pod: None });
     shows(&stage.screen(), &["✔ 127.0.0.1:18080 forwards to default/api-1-a:8080"]);
     // A second forward is added to the same list.
     stage.press("j F ctrl-u 8 0 enter");
@@ -58,7 +58,13 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     stage.press(": \"pf\" enter");
     tell(
         &mut stage,
-        State::Listening { address, open: 2, all: 17, last_error: Some("it hung up".to_owned()) },
+        State::Listening {
+            address,
+            open: 2,
+            all: 17,
+            last_error: Some("it hung up".to_owned()),
+            pod: Some("api-1-a".to_owned()),
+        },
     );
     shows(
         &stage.screen(),
@@ -67,10 +73,22 @@ fn a_port_is_forwarded_in_the_background_con_16() {
             "▸ ◐ 127.0.0.1:18080 → default/api-1-a:8080 2 open, 17 in all · last: it hung up",
         ],
     );
+    // A reason that does not fit into the row is below it.
+    stage.resize(80, 24);
+    let last_error = Some("api-1-a is gone, and no similar pod is running".to_owned());
+    tell(&mut stage, State::Listening { address, open: 2, all: 17, last_error, pod: None });
+    let screen = stage.screen();
+    let words: Vec<&str> = screen.split(['│', ' ', '\n']).filter(|word| !word.is_empty()).collect();
+    assert!(words.join(" ").contains("last: api-1-a is gone, and no similar pod is running"), "{screen}");
+    stage.resize(120, 36);
+    // The pod is replaced: connections go to its successor.
+    let pod = Some("api-1-c".to_owned());
+    tell(&mut stage, State::Listening { address, open: 1, all: 18, last_error: None, pod });
+    shows(&stage.screen(), &["▸ ● 127.0.0.1:18080 → default/api-1-c:8080 1 open, 18 in all"]);
     stage.press("esc ctrl-c");
     shows(&stage.screen(), &["1 background task will be stopped."]);
     stage.press("esc : \"pf\" enter ctrl-d");
-    shows(&stage.screen(), &["Port-forwards 1", "stopped forwarding default/api-1-a:8080"]);
+    shows(&stage.screen(), &["Port-forwards 1", "stopped forwarding default/api-1-c:8080"]);
     // A port that cannot be bound leaves no forward: the dialog requests another port.
     let tell = |stage: &mut TestConsole, forward: u64, state: State| {
         stage.send(Message::Data(id, Data::new(ForwardsData::Report(Report { id: forward, state }))));
@@ -90,7 +108,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     shows(&stage.screen(), &["Port-forwards 1", "127.0.0.1:19090 → default/api-1-b:80"]);
     // The console reports a forward that ends later.
     let address = "127.0.0.1:19090".parse().unwrap();
-    tell(&mut stage, 3, State::Listening { address, open: 0, all: 0, last_error: None });
+    tell(&mut stage, 3, State::Listening { address, open: 0, all: 0, last_error: None, pod: None });
     tell(&mut stage, 3, State::Failed("the pod is gone".to_owned()));
     shows(&stage.screen(), &["no port is forwarded", "✖ port-forward: the pod is gone"]);
     assert!(stage.model.dialog.is_none());

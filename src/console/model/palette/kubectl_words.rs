@@ -56,11 +56,12 @@ pub(super) fn translate(text: &str, is_kind: impl Fn(&str) -> bool) -> (Cow<'_, 
     }
     let verb = words.peek().copied();
     let Some(verb @ ("get" | "top")) = verb else {
-        if !has_prefix {
-            return (Cow::Borrowed(text), Syntax::K9s);
-        }
-        let rest: Vec<&str> = words.chain(options).collect();
-        return (Cow::Owned(rest.join(" ")), Syntax::K9s);
+        let mut rest: Vec<&str> = words.chain(options).collect();
+        let meant = other_than_get(&mut rest, is_kind);
+        return match meant {
+            None if !has_prefix => (Cow::Borrowed(text), Syntax::K9s),
+            syntax => (Cow::Owned(rest.join(" ")), syntax.unwrap_or(Syntax::K9s)),
+        };
     };
     words.next();
     let rest: Vec<&str> = words.collect();
@@ -75,6 +76,23 @@ pub(super) fn translate(text: &str, is_kind: impl Fn(&str) -> bool) -> (Cow<'_, 
     let words: Vec<&str> =
         [kind].into_iter().chain(options).chain(name).chain(rest.iter().copied()).collect();
     (Cow::Owned(words.join(" ")), Syntax::Kubectl)
+}
+
+/// Translates `why`, the footers' word, and `KIND/NAME` at the start or after a command on a named object; `None` if there
+/// is neither.
+fn other_than_get(words: &mut Vec<&str>, is_kind: impl Fn(&str) -> bool) -> Option<Syntax> {
+    let is_why = words.first() == Some(&"why");
+    if is_why {
+        words[0] = "explain";
+    }
+    let on_object = ["describe", "yaml", "edit", "delete", "explain", "label"];
+    let at = usize::from(words.first().is_some_and(|first| on_object.contains(first)));
+    let object = words.get(at).filter(|word| !is_kind(word)).and_then(|word| word.split_once('/'));
+    if let Some((kind, name)) = object.filter(|(kind, name)| is_kind(kind) && !name.is_empty()) {
+        words.splice(at..=at, [kind, name]);
+        return Some(if at == 0 { Syntax::Kubectl } else { Syntax::K9s });
+    }
+    is_why.then_some(Syntax::K9s)
 }
 
 /// Splits a line that begins with `get`, as kubectl's does, before the words after it.
@@ -113,10 +131,16 @@ mod tests {
             ("kubectl", ""),
             ("dir /a  b", "dir /a  b"),
             ("kubectl -n shop describe pod web", "describe pod web -n shop"),
+            ("describe pods/web -n shop", "describe pods web -n shop"),
+            ("pods/web", "pods web"),
+            ("can get pods/log", "can get pods/log"),
+            ("why", "explain"),
+            ("why pods/web", "explain pods web"),
         ] {
             assert_eq!(translate(typed, kind).0, meant, "{typed}");
         }
         assert_eq!(translate("get pods web", kind).1, Syntax::Kubectl);
+        assert_eq!(translate("pods/web", kind).1, Syntax::Kubectl);
         assert_eq!(translate("pods shop", kind).1, Syntax::K9s);
         assert!(
             translate("get pods", |word| word == "get").0.starts_with("get"),

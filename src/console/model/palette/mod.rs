@@ -53,9 +53,11 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     }
     let prompt_word = PROMPT_WORDS
         .iter()
-        .find(|known| known.name == first || known.aliases.split(' ').any(|alias| alias == first))
-        .map(|known| known.name);
-    match prompt_word {
+        .find(|known| known.name == first || known.aliases.split(' ').any(|alias| alias == first));
+    if let Some(argument) = rest.first().filter(|_| prompt_word.is_some_and(|word| word.rest.is_empty())) {
+        return Err(format!("unexpected {argument:?}: {first} takes no argument"));
+    }
+    match prompt_word.map(|known| known.name) {
         Some("quit") => return Ok(vec![Effect::Command(Command::Quit)]),
         Some("theme") => {
             return Ok(match rest.first() {

@@ -25,7 +25,7 @@ pub(super) fn open(
     }
     let namespace = |name: &str| if over.is_empty() { namespace(name, model) } else { anywhere(name) };
     let mut effects = Vec::new();
-    let mut name = None;
+    let (mut name, mut in_namespace) = (None, None);
     let mut filter: Vec<&str> = Vec::new();
     let mut arguments = arguments.iter().copied();
     while let Some(word) = arguments.next() {
@@ -74,9 +74,13 @@ pub(super) fn open(
                         return Err(format!("{other}: unexpected {word:?} after the name"));
                     }
                 }
-                _ => effects.push(Effect::Scope(
-                    namespace(word).map_err(|error| format!("{error}; /{word} filters"))?,
-                )),
+                _ => {
+                    if let Some(other) = in_namespace.replace(word) {
+                        return Err(format!("{other}: unexpected {word:?} after the namespace"));
+                    }
+                    let scope = namespace(word).map_err(|error| format!("{error}; /{word} filters"))?;
+                    effects.push(Effect::Scope(scope));
+                }
             },
         }
     }

@@ -100,6 +100,8 @@ async fn a_scenario_is_played_from_its_setup_to_its_score_fault_2() {
     for reason in ["ScenarioBegan", "StepDone", "ScenarioPassed"] {
         assert!(events.iter().any(|event| event.reason.as_deref() == Some(reason)), "{reason}");
     }
+    let resumed = events.iter().find(|event| event.reason.as_deref() == Some("ScenarioResumed"));
+    assert!(resumed.is_none(), "the control plane did not restart");
     end(&cluster, "s");
     pass_seconds(&cluster, 2).await;
     assert_eq!(cluster.api().count(Scenario::kind()), 0);
