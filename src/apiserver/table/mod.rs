@@ -102,12 +102,11 @@ impl<'a> Table<'a> {
 
     /// Returns one row's JSON; the caller puts commas between rows.
     pub(super) fn row(&self, object: &Object) -> Vec<u8> {
-        let mut row = format!("{{\"cells\":{}", json(&self.strategy.cells(object, self.now)));
-        if let Some(condition) = self.strategy.row_condition(object) {
-            row += &format!(",\"conditions\":[{}]", json(&condition));
-        }
-        row += ",\"object\":";
-        let mut row = row.into_bytes();
+        let cells = json(&self.strategy.cells(object, self.now));
+        let condition = self.strategy.row_condition(object);
+        let conditions =
+            condition.map(|condition| format!(",\"conditions\":[{}]", json(&condition))).unwrap_or_default();
+        let mut row = format!("{{\"cells\":{cells}{conditions},\"object\":").into_bytes();
         match (self.include, self.served) {
             (IncludeObject::None, _) => row.extend(b"null"),
             (IncludeObject::Metadata, _) => row.extend(partial(object, self.version).to_string().bytes()),
