@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
 
 use super::{CronJobs, jobs};
-use api::{ApiError, DeleteOptions, Propagation};
+use api::{Api, ApiError, DeleteOptions, Propagation};
 use object::job::{COMPLETE, finished};
 use object::owner::is_terminating;
 use object::{Key, Kind, SharedObject};
@@ -21,7 +21,7 @@ impl CronJobs {
         for job in jobs {
             let active = is_active(status, job.uid());
             match finished(job) {
-                None if !active => self.recorder.warning(
+                None if is_unexpected(&self.api, job, status) => self.recorder.warning(
                     cron_job.object(),
                     "UnexpectedJob",
                     format!("Saw a job that the controller did not create or forgot: {}", job.name()),
@@ -42,12 +42,8 @@ impl CronJobs {
         let seen: HashSet<&str> = jobs.iter().map(SharedObject::uid).collect();
         for reference in status.active.clone().unwrap_or_default() {
             let (uid, name) = (reference.uid.unwrap_or_default(), reference.name.unwrap_or_default());
-            // The cache may not show a new Job yet: check the store.
-            let there = || {
-                let job = self.api.get(Kind::Job, &Key::new(cron_job.namespace(), name.as_str()));
-                job.is_ok_and(|job| job.uid() == uid)
-            };
-            if !seen.contains(uid.as_str()) && !there() {
+            let key = Key::new(cron_job.namespace(), name.as_str());
+            if !seen.contains(uid.as_str()) && !is_stored(&self.api, &key, &uid) {
                 remove(status, &uid);
                 let message = format!("Active job went missing: {name}");
                 self.recorder.normal(cron_job.object(), "MissingJob", message);
@@ -111,6 +107,16 @@ impl CronJobs {
     }
 }
 
+/// Returns true if an unfinished Job is not in the active list.
+fn is_unexpected(api: &Api, job: &SharedObject<Job>, status: &CronJobStatus) -> bool {
+    !is_active(status, job.uid()) && is_stored(api, &job.key(), job.uid())
+}
+
+/// Returns true if the Job exists. The cache may still show a deleted Job, and not yet a new one.
+fn is_stored(api: &Api, key: &Key, uid: &str) -> bool {
+    api.get(Kind::Job, key).is_ok_and(|job| job.uid() == uid)
+}
+
 /// Returns true if the Job with this uid is in the active list.
 pub(super) fn is_active(status: &CronJobStatus, uid: &str) -> bool {
     status.active.iter().flatten().any(|job| job.uid.as_deref() == Some(uid))
@@ -119,5 +125,33 @@ pub(super) fn is_active(status: &CronJobStatus, uid: &str) -> bool {
 fn remove(status: &mut CronJobStatus, uid: &str) {
     if let Some(active) = &mut status.active {
         active.retain(|job| job.uid.as_deref() != Some(uid));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::test_cluster::TestCluster;
+
+    /// Regression: the policy `Replace` warned about the Job that it had just deleted.
+    #[tokio::test(start_paused = true)]
+    async fn a_deleted_job_that_the_cache_still_shows_is_not_unexpected_cj_1() {
+        let cluster = TestCluster::start(&[]);
+        let job = || {
+            cluster.create::<Job>(json!({"metadata": {"name": "report-1", "namespace": "default"},
+                "spec": {"template": {"spec": {"restartPolicy": "Never",
+                    "containers": [{"name": "c", "image": "i"}]}}}}))
+        };
+        let is_unexpected =
+            |job: &SharedObject<Job>| is_unexpected(&cluster.api, job, &CronJobStatus::default());
+        let deleted = job();
+        assert!(is_unexpected(&deleted));
+        cluster.api.delete(Kind::Job, &deleted.key(), &DeleteOptions::default()).unwrap();
+        assert!(!is_unexpected(&deleted));
+        let successor = job();
+        assert!(!is_unexpected(&deleted) && is_unexpected(&successor));
+        cluster.stop().await;
     }
 }

@@ -121,6 +121,8 @@ async fn the_concurrency_policy_allows_forbids_or_replaces_a_running_job_cj_1() 
         }
         assert_eq!((cluster.times().as_str(), cluster.active_jobs()), (expected, active), "{policy}");
         assert_eq!(cluster.pods().len(), active, "{policy}");
+        let unexpected = cluster.events("UnexpectedJob");
+        assert!(unexpected.is_empty(), "{policy}: {unexpected:?}");
         if policy == "Forbid" {
             let message =
                 "Not starting job because prior execution is running and concurrency policy is Forbid";
