@@ -16,7 +16,7 @@ mod conversion;
 mod crash;
 mod custom_resources;
 mod data_dirs;
-mod debian_images;
+mod debian;
 mod dev;
 mod documentation;
 mod documents;

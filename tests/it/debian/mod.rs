@@ -14,7 +14,7 @@ use crate::subordinate_ids::{OrdinaryUser, annotation, lacks_uidmap};
 /// Builds the images.
 fn build(home: &DataDir) -> PathBuf {
     let layout = home.path("layout");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/debian_images/build");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/debian/build");
     run(Command::new(script).arg(&layout));
     layout
 }
