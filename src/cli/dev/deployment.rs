@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use k8s_openapi::api::core::v1::Event;
 use kube::Client;
-use kube::api::{Api, DeleteParams, PostParams};
+use kube::api::DeleteParams;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -20,7 +21,9 @@ use super::object_name::ObjectName;
 use super::state_files::{directory, file_name, lock, replace};
 use base::hex::hex;
 use cluster::apply::{Mode, Outcome, Warnings, apply_document, delete_all};
+use console_data::decoded::TypedApi;
 use manifest::Document;
+use object::TypedKind as _;
 
 /// Kinds of objects that stay at the end, since data or other objects would go with them.
 const RETAINED_KINDS: [&str; 4] =
@@ -201,10 +204,9 @@ impl Deployment {
                 "lastTimestamp": now(),
                 "source": {"component": "podium-dev"},
             });
-            let events: Api<k8s_openapi::api::core::v1::Event> =
-                Api::namespaced(self.client.clone(), &name.namespace);
-            let Ok(event) = serde_json::from_value(event) else { continue };
-            if let Err(error) = events.create(&PostParams::default(), &event).await {
+            let events = TypedApi::<Event>::namespaced(self.client.clone(), &name.namespace);
+            let Ok(event) = Event::decode(event) else { continue };
+            if let Err(error) = events.create(&event).await {
                 tracing::warn!("cannot record an event about {}/{}: {error}", name.kind, name.name);
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::task::JoinSet;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DynamicObject, ListParams};
+use kube::api::{DynamicObject, ListParams};
 use kube::{Client, ResourceExt};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -16,6 +16,7 @@ use super::object_name::ObjectName;
 use super::report::Report;
 use base::backoff::BackoffPolicy;
 use base::count::counted;
+use console_data::decoded::TypedApi;
 use console_screens::rollout::cause;
 use object::well_known::label::PODIUM_PROJECT;
 
@@ -153,10 +154,10 @@ fn selector_of(object: &DynamicObject, project: &str) -> String {
 
 /// The worst reason why a pod is not ready.
 async fn problem_of_pods(client: &Client, workload: &ObjectName, selector: &str) -> Option<Problem> {
-    let pods: Api<Pod> = Api::namespaced(client.clone(), &workload.namespace);
+    let pods = TypedApi::<Pod>::namespaced(client.clone(), &workload.namespace);
     let selected = ListParams::default().labels(selector).limit(MOST_PODS);
     let pods = pods.list(&selected).await.ok()?;
-    let present = || pods.items.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    let present = || pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
     if present().next().is_none() {
         return Some(Problem {
             text: "it has no pods; its events say why".into(),

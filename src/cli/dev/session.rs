@@ -20,7 +20,7 @@ use base::clock::{Clock, saturating_after};
 use base::task::{JoinSet, blocking};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
-use kube::api::{Api, ListParams};
+use kube::api::ListParams;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
@@ -39,6 +39,7 @@ use super::watch::SourceWatch;
 use crate::cli::address::addresses_of_services;
 use base::count::counted;
 use cluster::apply::{Depth, read_files};
+use console_data::decoded::TypedApi;
 use console_data::project::Project;
 
 /// The subject of the manifests.
@@ -433,9 +434,9 @@ impl Session {
         if self.images.is_empty() {
             return;
         }
-        let pods: Api<Pod> = Api::all(self.client.clone());
+        let pods = TypedApi::<Pod>::all(self.client.clone());
         let used: BTreeSet<String> = match pods.list(&ListParams::default()).await {
-            Ok(pods) => pods.items.iter().flat_map(images_of_pod).collect(),
+            Ok(pods) => pods.iter().flat_map(images_of_pod).collect(),
             Err(error) => {
                 // The next build tries again.
                 tracing::warn!("cannot list the pods that use built images: {error}");
