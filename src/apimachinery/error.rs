@@ -178,6 +178,11 @@ pub enum ApiError {
     NotAcceptable(String),
     /// The requested history has been compacted (410).
     Expired(String),
+    /// The list whose next page is requested is no longer held (410).
+    ExpiredPage {
+        /// The token for the remainder of the list, as it is when it is requested.
+        continue_token: String,
+    },
     /// The body's media type is not supported (415).
     UnsupportedMediaType(String),
     /// The body is too large (413).
@@ -280,7 +285,7 @@ impl ApiError {
             Self::Forbidden { .. } | Self::NotPermitted(_) | Self::AccessDenied { .. } => 403,
             Self::MethodNotAllowed(_) => 405,
             Self::NotAcceptable(_) => 406,
-            Self::Expired(_) => 410,
+            Self::Expired(_) | Self::ExpiredPage { .. } => 410,
             Self::TooLarge(_) => 413,
             Self::UnsupportedMediaType(_) => 415,
             Self::TooManyRequests { .. } => 429,
@@ -308,7 +313,7 @@ impl ApiError {
             Self::Forbidden { .. } | Self::NotPermitted(_) | Self::AccessDenied { .. } => "Forbidden",
             Self::MethodNotAllowed(_) => "MethodNotAllowed",
             Self::NotAcceptable(_) => "NotAcceptable",
-            Self::Expired(_) => "Expired",
+            Self::Expired(_) | Self::ExpiredPage { .. } => "Expired",
             Self::DeniedByPolicy(denial) => denial.reason,
             Self::TooLarge(_) => "RequestEntityTooLarge",
             Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
@@ -334,8 +339,12 @@ impl ApiError {
 
     /// Returns the response's body; clients print its texts, so nothing in them may drive a terminal (SEC-3).
     pub fn to_status(&self) -> Status {
+        let continue_ = match self {
+            Self::ExpiredPage { continue_token } => Some(continue_token.clone()),
+            _ => None,
+        };
         Status {
-            metadata: ListMeta::default(),
+            metadata: ListMeta { continue_, ..ListMeta::default() },
             status: Some("Failure".into()),
             message: Some(printable(&self.to_string()).into_owned()),
             reason: Some(self.reason().into()).filter(|reason: &String| !reason.is_empty()),
@@ -514,6 +523,13 @@ impl std::fmt::Display for ApiError {
             Self::UnsupportedMediaType(message) => write!(f, "{message}"),
             Self::DeniedByPolicy(denial) => f.write_str(&denial.message),
             Self::Internal(message) => write!(f, "Internal error occurred: {message}"),
+            Self::ExpiredPage { .. } => f.write_str(
+                "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+                 without the continue parameter, or use the continue token in this response to retrieve the remainder of \
+                 the results. Continuing with the provided token results in an inconsistent list - objects that were \
+                 created, modified, or deleted between the time the first chunk was returned and now may show up in the \
+                 list.",
+            ),
             Self::TooManyRequests { message, .. }
             | Self::ApplyConflict { message, .. }
             | Self::Denied { message, .. }

@@ -15,7 +15,7 @@ use api::conversion::Source;
 use api::{Api, ApiError, Snapshot};
 use base::clock::Clock;
 use base::mistakes::Mistake;
-use object::{Object, Revision, ServedKind};
+use object::{Key, Object, Revision, ServedKind};
 
 /// The limit on lists that are being paged through; the oldest is dropped beyond it.
 const OPEN_LISTS: usize = 64;
@@ -51,12 +51,22 @@ struct OpenList {
 }
 
 /// The content of a continue token.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 struct Token {
     v: String,
+    /// The revision of the list; 0 for the remainder of a list that is no longer held, at the latest revision.
     rv: u64,
     id: u64,
     start: usize,
+    /// The last object of the pages before.
+    namespace: String,
+    name: String,
+}
+
+impl Token {
+    fn encode(&self) -> String {
+        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).expect("a token can always be encoded"))
+    }
 }
 
 impl PagedLists {
@@ -84,9 +94,9 @@ impl PagedLists {
         let options = ListOptions::of_list(query)?;
         let selection = query.selection(&api.kinds(), served)?;
         let question = request_identity(served, namespace, query);
-        if let Some(token) = &options.continue_token {
-            let token = read_token(token)?;
-            let (revision, objects) = self.find(&token, &question, api.server_clock())?;
+        let token = options.continue_token.as_deref().map(read_token).transpose()?;
+        if let Some(token) = token.as_ref().filter(|token| token.rv != 0) {
+            let (revision, objects) = self.find(token, &question, api.server_clock())?;
             if Mistake::TearPages.is_enabled() {
                 let Snapshot { revision, mut objects } = api.list(served.kind(), namespace);
                 objects.retain(|object| selection.matches(object));
@@ -98,10 +108,14 @@ impl PagedLists {
         if let Some(requested) = options.revision.filter(|requested| *requested > current) {
             return Err(ApiError::TooLargeRevision { requested, current });
         }
-        let snapshot = match options.revision.filter(|_| options.exact) {
+        let mut snapshot = match options.revision.filter(|_| options.exact) {
             Some(revision) => api.list_at(served.kind(), namespace, revision)?,
             None => api.list(served.kind(), namespace),
         };
+        if let Some(Token { namespace, name, .. }) = token {
+            let last = Key { namespace, name };
+            snapshot.objects.retain(|object| object.key() > last);
+        }
         let (stored, shown) = if selection.is_everything() {
             (snapshot.objects, None)
         } else if selection.is_of_names() || !served.kind().is_custom() {
@@ -152,15 +166,10 @@ impl PagedLists {
         let now = clock.monotonic();
         let open = self.open.lock();
         let lives = |list: &OpenList| now.saturating_sub(list.opened) < PAGE_LIFE;
-        let list = open.iter().find(|l| l.id == token.id && l.revision.0 == token.rv && lives(l)).ok_or_else(
-            || {
-                ApiError::Expired(
-                    "The provided continue parameter is too old to display a consistent list result. You must \
-                     start a new list without the continue parameter."
-                        .into(),
-                )
-            },
-        )?;
+        let list = open.iter().find(|l| l.id == token.id && l.revision.0 == token.rv && lives(l));
+        let list = list.ok_or_else(|| ApiError::ExpiredPage {
+            continue_token: Token { rv: 0, ..token.clone() }.encode(),
+        })?;
         if list.request_identity != question {
             return Err(ApiError::BadRequest(
                 "invalid continue token: it belongs to another list; the path, version, namespace and selectors must \
@@ -180,9 +189,9 @@ impl PagedLists {
         {
             list.read = true;
         }
-        let token = Token { v: "meta.k8s.io/v1".into(), rv: revision.0, id, start: end };
-        let next = (remaining > 0).then(|| {
-            URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).expect("a token can always be encoded"))
+        let next = objects[..end].last().filter(|_| remaining > 0).map(|last| {
+            let Key { namespace, name } = last.key();
+            Token { v: "meta.k8s.io/v1".into(), rv: revision.0, id, start: end, namespace, name }.encode()
         });
         Page { revision, objects: objects[start..end].to_vec(), next, remaining }
     }
@@ -366,7 +375,26 @@ mod tests {
             names(&fetch_page(&pages, &api, Kind::ConfigMap, Some("b"), &query).await.unwrap()),
             "3 4 5"
         );
+    }
+
+    /// The remainder of a list that is no longer held is read at the latest revision.
+    #[tokio::test(start_paused = true)]
+    async fn an_expired_list_is_continued_after_its_last_object_api_2() {
+        let (api, pages) = (cluster(), PagedLists::default());
+        let next = async |token: &str| {
+            fetch_page(&pages, &api, Kind::ConfigMap, Some("a"), &format!("limit=2&continue={token}")).await
+        };
+        let first = fetch_page(&pages, &api, Kind::ConfigMap, Some("a"), "limit=2").await.unwrap();
         tokio::time::sleep(PAGE_LIFE).await;
-        assert!(matches!(next(&second).await, Err(ApiError::Expired(_))));
+        for name in ["0", "22"] {
+            let manifest = json!({"metadata": {"name": name, "namespace": "a"}});
+            api.create_as::<ConfigMap>(serde_json::from_value(manifest).unwrap()).unwrap();
+        }
+        let error = next(&first.next.unwrap()).await.map(|page| names(&page)).unwrap_err();
+        assert_eq!((error.code(), error.reason()), (410, "Expired"));
+        let continued = next(&error.to_status().metadata.continue_.unwrap()).await.unwrap();
+        assert_eq!((names(&continued).as_str(), continued.remaining), ("22 3", 2));
+        assert!(continued.revision > first.revision);
+        assert_eq!(names(&next(&continued.next.unwrap()).await.unwrap()), "4 5");
     }
 }
