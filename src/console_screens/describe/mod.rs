@@ -17,7 +17,6 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line as TextLine, Span};
 use ratatui::widgets::Paragraph;
 use serde_json::Value;
-use unicode_width::UnicodeWidthStr;
 
 use super::View;
 use crate::object_commands;
@@ -35,7 +34,7 @@ use console_toolkit::text::{clean, fit, fit_parts};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::notice;
 use console_toolkit::widget::scroll::Scroll;
-use console_toolkit::widget::wrap::{RowIndex, row_of, wrapped};
+use console_toolkit::widget::wrap::{RowIndex, wrapped};
 use document::{Line, RelatedObjects, Tone, describe};
 use follow::{follow, follow_beside, follow_policies};
 use object::TypedKind;
@@ -167,37 +166,30 @@ impl Describe {
         let Some(search) = &self.search else {
             return vec![Effect::Toast(Toast::info("search with / first"))];
         };
-        let lines: Vec<String> = self.lines(cx).iter().map(Line::text).collect();
-        let found: Vec<usize> = (0..lines.len()).filter(|at| search.matches(&lines[*at])).collect();
+        let lines = self.lines(cx);
+        let found: Vec<usize> = (0..lines.len()).filter(|at| search.matches(&lines[*at].text())).collect();
+        let rows = self.wrap.then(|| rows_of(&lines, self.width.get()));
         let at = match (forward, self.current) {
             (true, Some(current)) => found.iter().find(|at| **at > current).or(found.first()),
             (false, Some(current)) => found.iter().rev().find(|at| **at < current).or(found.last()),
             (_, None) => {
                 let top = self.scroll.last_drawn().start;
-                let top = if self.wrap { RowIndex::new(&lines, self.width.get()).line(top) } else { top };
+                let top = rows.as_ref().map_or(top, |rows| rows.line(top));
                 found.iter().find(|at| **at >= top).or(found.first())
             }
         };
         let Some(at) = at.copied() else { return vec![Effect::Toast(Toast::info("no match"))] };
         self.current = Some(at);
-        let line = &lines[at];
-        let found = search.ranges(line).into_iter().next().unwrap_or_default();
-        if self.wrap {
-            let width = self.width.get();
-            self.scroll.show(RowIndex::new(&lines, width).row(at) + row_of(line, found.start, width));
-        } else {
-            self.scroll.show(at);
-            self.scroll.show_columns(line[..found.start].width()..line[..found.end].width());
-        }
+        let line = drawn_text(&lines[at]);
+        let found = search.ranges(&line).into_iter().next().unwrap_or_default();
+        self.scroll.show_part(at, &line, found, rows.as_ref());
         Vec::new()
     }
 
     /// Wraps long lines, or stops it; the first visible line stays.
     fn toggle_wrap(&mut self, cx: &Context<'_>) {
-        let rows = RowIndex::new(self.lines(cx).iter().map(Line::text), self.width.get());
-        let top = self.scroll.last_drawn().start;
-        self.scroll.go_to(if self.wrap { rows.line(top) } else { rows.row(top) });
         self.wrap = !self.wrap;
+        self.scroll.rewrap(&rows_of(&self.lines(cx), self.width.get()), self.wrap);
     }
 
     fn text(&self, cx: &Context<'_>) -> String {
@@ -242,7 +234,7 @@ impl Describe {
             Tone::Bad => theme.status.failed,
             Tone::Header => theme.table.header,
         };
-        let key = format!("{}{}", " ".repeat(line.indent), clean(&line.key));
+        let key = drawn_key(line);
         let value = clean(&line.value).into_owned();
         let mut spans = vec![Span::styled(key, theme.yaml.key)];
         let found = self.search.as_ref().map(|search| search.ranges(&value)).unwrap_or_default();
@@ -260,6 +252,21 @@ impl Describe {
         piece(from..value.len(), tone);
         TextLine::from(spans)
     }
+}
+
+/// Returns the key of a line as it is drawn.
+fn drawn_key(line: &Line) -> String {
+    format!("{}{}", " ".repeat(line.indent), clean(&line.key))
+}
+
+/// Returns the text of a line as it is drawn.
+fn drawn_text(line: &Line) -> String {
+    drawn_key(line) + &clean(&line.value)
+}
+
+/// Returns the rows of lines that are wrapped to this width.
+fn rows_of(lines: &[Line], width: usize) -> RowIndex {
+    RowIndex::new(lines.iter().map(drawn_text), width)
 }
 
 impl View for Describe {
@@ -329,13 +336,8 @@ impl View for Describe {
         let columns = if self.full { area } else { cx.theme.block_focused(String::new()).inner(area) }.width;
         let columns = usize::from(columns).max(1);
         self.width.set(columns);
-        let dressed = lines.iter().enumerate().map(|(at, line)| self.draw_line(cx, at, line));
-        let dressed: Vec<TextLine<'static>> = if self.wrap {
-            dressed.flat_map(|line| wrapped(line, columns)).collect()
-        } else {
-            dressed.collect()
-        };
-        let count = dressed.len();
+        let rows = self.wrap.then(|| rows_of(&lines, columns));
+        let count = rows.as_ref().map_or(lines.len(), RowIndex::len);
         let inner = if self.full {
             area
         } else {
@@ -379,11 +381,14 @@ impl View for Describe {
             };
             return notice::draw(&text, style, frame, inner);
         }
-        let shown: Vec<TextLine<'static>> = dressed.into_iter().skip(top).take(height).collect();
+        let (first, hidden) = rows.as_ref().map_or((top, 0), |rows| rows.place(top));
+        let visible = lines.iter().enumerate().skip(first).take(height);
+        let visible = visible.map(|(at, line)| self.draw_line(cx, at, line));
         if self.wrap {
-            frame.render_widget(Paragraph::new(shown), inner);
+            let shown = visible.flat_map(|line| wrapped(line, columns)).skip(hidden).take(height);
+            frame.render_widget(Paragraph::new(shown.collect::<Vec<_>>()), inner);
         } else {
-            self.scroll.draw_unwrapped(shown, cx.theme, frame, inner);
+            self.scroll.draw_unwrapped(visible.collect(), cx.theme, frame, inner);
         }
         // The ages in the table of events must advance.
         if self.past.is_none()

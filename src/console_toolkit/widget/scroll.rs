@@ -8,7 +8,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
+use unicode_width::UnicodeWidthStr;
 
+use super::wrap::{CUT, RowIndex, row_of};
 use crate::command::Command;
 use crate::theme::Theme;
 
@@ -16,9 +18,6 @@ use crate::theme::Theme;
 pub const WHEEL: usize = 3;
 /// Columns that one step to the left or right scrolls.
 const COLUMNS: usize = 8;
-
-/// The sign at the end of a row whose line continues.
-pub const CUT: &str = "›";
 
 /// A scroll position. The window's height is known only after the first draw.
 #[derive(Clone, Debug, Default)]
@@ -86,8 +85,18 @@ impl Scroll {
         }
     }
 
+    /// Scrolls a part of a line into view; `rows` are those of the lines if they are wrapped.
+    pub fn show_part(&self, at: usize, line: &str, part: Range<usize>, rows: Option<&RowIndex>) {
+        if let Some(rows) = rows {
+            self.show(rows.row(at) + row_of(line, part.start, rows.width()));
+        } else {
+            self.show(at);
+            self.show_columns(line[..part.start].width()..line[..part.end].width());
+        }
+    }
+
     /// Scrolls to the left or right until these columns are visible.
-    pub fn show_columns(&self, columns: Range<usize>) {
+    fn show_columns(&self, columns: Range<usize>) {
         // The last column may have the mark of a line that continues.
         let (left, room) = (self.left.get(), self.width.get().saturating_sub(1));
         if room > 0 && (columns.start < left || columns.end > left + room) {
@@ -95,9 +104,10 @@ impl Scroll {
         }
     }
 
-    /// Scrolls to a line.
-    pub fn go_to(&self, top: usize) {
-        self.top.set(top);
+    /// Keeps the first visible line when wrapping begins or ends.
+    pub fn rewrap(&self, rows: &RowIndex, begins: bool) {
+        let top = self.last_drawn().start;
+        self.top.set(if begins { rows.row(top) } else { rows.line(top) });
     }
 
     /// Handles a command; returns whether it was a movement.

@@ -7,10 +7,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
-use unicode_width::UnicodeWidthStr;
 
 use super::scroll::Scroll;
-use super::wrap::{RowIndex, row_of, wrapped};
+use super::wrap::{RowIndex, wrapped};
 use crate::command::Command;
 use crate::search::Search;
 use crate::text::clean;
@@ -32,8 +31,8 @@ pub struct TextPane {
     scroll: Scroll,
     /// The width of the last draw.
     width: Cell<usize>,
-    /// The rows of the wrapped lines, and the width that they are for.
-    rows: RefCell<Option<(usize, RowIndex)>>,
+    /// The rows of the wrapped lines at the last width for which they were counted.
+    rows: RefCell<Option<RowIndex>>,
 }
 
 impl TextPane {
@@ -102,11 +101,9 @@ impl TextPane {
             let found = self.search.as_ref().and_then(|search| search.ranges(line).into_iter().next());
             let found = found.unwrap_or_default();
             if self.wrap {
-                let row = row_of(line, found.start, self.width.get());
-                self.scroll.show(self.with_rows(|rows| rows.row(at)) + row);
+                self.with_rows(|rows| self.scroll.show_part(at, line, found, Some(rows)));
             } else {
-                self.scroll.show(at);
-                self.scroll.show_columns(line[..found.start].width()..line[..found.end].width());
+                self.scroll.show_part(at, line, found, None);
             }
         }
     }
@@ -115,17 +112,14 @@ impl TextPane {
     fn with_rows<R>(&self, read: impl FnOnce(&RowIndex) -> R) -> R {
         let mut rows = self.rows.borrow_mut();
         let width = self.width.get();
-        if rows.as_ref().is_none_or(|(of_width, _)| *of_width != width) {
-            *rows = None;
-        }
-        read(&rows.get_or_insert_with(|| (width, RowIndex::new(&self.lines, width))).1)
+        let known = rows.take().filter(|rows| rows.width() == width);
+        read(rows.insert(known.unwrap_or_else(|| RowIndex::new(&self.lines, width))))
     }
 
     /// Wraps long lines, or stops it; the first visible line stays.
     fn toggle_wrap(&mut self) {
-        let top = self.scroll.last_drawn().start;
-        self.scroll.go_to(self.with_rows(|rows| if self.wrap { rows.line(top) } else { rows.row(top) }));
         self.wrap = !self.wrap;
+        self.with_rows(|rows| self.scroll.rewrap(rows, self.wrap));
     }
 
     /// Handles a command; returns whether it was a movement or an option of the view.
@@ -156,11 +150,7 @@ impl TextPane {
         let (height, width) = (usize::from(area.height), usize::from(area.width));
         self.width.set(width);
         let (first, hidden) = if self.wrap {
-            self.with_rows(|rows| {
-                let top = self.scroll.window(height, rows.len());
-                let first = rows.line(top);
-                (first, top - rows.row(first))
-            })
+            self.with_rows(|rows| rows.place(self.scroll.window(height, rows.len())))
         } else {
             (self.scroll.window(height, self.lines.len()), 0)
         };

@@ -3,8 +3,10 @@
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthChar;
 
-use super::scroll::CUT;
 use crate::theme::Theme;
+
+/// The mark in the last column of a line that continues beyond the view.
+pub(super) const CUT: &str = "›";
 
 /// Splits a line into rows of at most `width` columns.
 pub fn wrapped(line: Line<'_>, width: usize) -> Vec<Line<'static>> {
@@ -67,6 +69,7 @@ pub fn row_of(text: &str, byte: usize, width: usize) -> usize {
 /// The rows of wrapped lines.
 #[derive(Debug, Default)]
 pub struct RowIndex {
+    width: usize,
     /// The number of rows up to the end of each line.
     ends: Vec<usize>,
 }
@@ -79,7 +82,12 @@ impl RowIndex {
             rows += row_count(line.as_ref(), width);
             rows
         };
-        Self { ends: lines.into_iter().map(count).collect() }
+        Self { width, ends: lines.into_iter().map(count).collect() }
+    }
+
+    /// Returns the width that the rows are for.
+    pub fn width(&self) -> usize {
+        self.width
     }
 
     /// Returns the number of rows.
@@ -101,6 +109,12 @@ impl RowIndex {
     pub fn line(&self, row: usize) -> usize {
         self.ends.partition_point(|end| *end <= row)
     }
+
+    /// Returns the index of the line that a row belongs to, and the number of the line's rows above it.
+    pub fn place(&self, row: usize) -> (usize, usize) {
+        let line = self.line(row);
+        (line, row - self.row(line))
+    }
 }
 
 #[cfg(test)]
@@ -113,6 +127,7 @@ mod tests {
         assert_eq!(rows.len(), 5);
         assert_eq!([0, 1, 2].map(|line| rows.row(line)), [0, 3, 4]);
         assert_eq!([0, 1, 2, 3, 4].map(|row| rows.line(row)), [0, 0, 0, 1, 2]);
+        assert_eq!([0, 2, 3, 4].map(|row| rows.place(row)), [(0, 0), (0, 2), (1, 0), (2, 0)]);
         assert!(RowIndex::new([""; 0], 5).is_empty());
     }
 
