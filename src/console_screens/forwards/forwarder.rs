@@ -12,10 +12,11 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, Client};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -106,14 +107,14 @@ struct Counts {
     open: AtomicUsize,
     all: AtomicU64,
     /// The pod of the last connection.
-    pod: watch::Sender<Option<String>>,
+    pod: Mutex<Option<String>>,
     report_fn: ReportFn,
 }
 
 impl Counts {
     async fn report(&self, last_error: Option<String>) {
         let (open, all) = (self.open.load(Ordering::Relaxed), self.all.load(Ordering::Relaxed));
-        let pod = self.pod.borrow().clone();
+        let pod = self.pod.lock().clone();
         let state = State::Listening { address: self.address, open, all, last_error, pod };
         (self.report_fn)(Report { id: self.id, state }).await;
     }
@@ -137,7 +138,7 @@ async fn listen(client: Client, id: u64, forward: ForwardRequest, report_fn: Rep
         Ok(address) => address,
         Err(error) => return fails(error.to_string()).await,
     };
-    let (open, all, pod) = (AtomicUsize::new(0), AtomicU64::new(0), watch::Sender::new(None));
+    let (open, all, pod) = (AtomicUsize::new(0), AtomicU64::new(0), Mutex::new(None));
     let counts = Arc::new(Counts { id, address, open, all, pod, report_fn });
     counts.report(None).await;
     let places = Arc::new(Semaphore::new(CONNECTIONS));
@@ -218,8 +219,8 @@ async fn connect(
 ) -> Result<(), String> {
     let opened = async {
         let name = find(api, forward, labels).await?;
-        let is_new = |pod: &mut Option<String>| pod.replace(name.clone()).as_ref() != Some(&name);
-        if counts.pod.send_if_modified(is_new) {
+        let last = counts.pod.lock().replace(name.clone());
+        if last.as_ref() != Some(&name) {
             counts.report(None).await;
         }
         let forwarder = api.portforward(&name, &[forward.remote]).await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use super::selection::{ContainerFilter, LogSelection};
+use console_data::container_state::statuses;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ContainerRun {
@@ -98,18 +99,11 @@ fn jobs_of(pod: &str, uid: &str, status: &ContainerStatus, previous: bool) -> Ve
 
 /// Returns whether this run is still in progress.
 pub(super) fn still_runs(pod: &Pod, run: &ContainerRun) -> bool {
-    let Some(status) = &pod.status else { return false };
-    status
-        .init_container_statuses
-        .iter()
-        .chain(&status.container_statuses)
-        .chain(&status.ephemeral_container_statuses)
-        .flatten()
-        .any(|status| {
-            status.name == run.container
-                && status.restart_count == run.restarts
-                && status.state.as_ref().is_some_and(|state| state.running.is_some())
-        })
+    statuses(pod).any(|status| {
+        status.name == run.container
+            && status.restart_count == run.restarts
+            && status.state.as_ref().is_some_and(|state| state.running.is_some())
+    })
 }
 
 #[cfg(test)]
