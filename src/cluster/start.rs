@@ -448,10 +448,7 @@ async fn open_listener(
     data_dir: &DataDir,
 ) -> Result<(Option<TcpListener>, SocketAddr), StartError> {
     let listener = match embedding.door {
-        ApiTransport::Socket => {
-            let last_port = data_dir.read("kubeconfig").and_then(|text| kubeconfig::port(&text));
-            Some(listen(config.listen, config.expose, last_port).await?)
-        }
+        ApiTransport::Socket => Some(listen(config, data_dir).await?),
         ApiTransport::Process => None,
     };
     let local = listener.as_ref().map(TcpListener::local_addr).transpose();
@@ -492,20 +489,17 @@ fn api_config(
     })
 }
 
-async fn listen(
-    requested: Option<SocketAddr>,
-    expose: bool,
-    last_port: Option<u16>,
-) -> Result<TcpListener, StartError> {
-    let address = requested.unwrap_or_else(default_address);
-    if !address.ip().is_loopback() && !expose {
+async fn listen(config: &ClusterConfig, data_dir: &DataDir) -> Result<TcpListener, StartError> {
+    let address = config.listen.unwrap_or_else(default_address);
+    if !address.ip().is_loopback() && !config.expose {
         return Err(StartError::Exposed(address));
     }
     match TcpListener::bind(address).await {
         Ok(listener) => Ok(listener),
         // The user did not request port 6443 explicitly.
-        Err(error) if requested.is_none() && error.kind() == std::io::ErrorKind::AddrInUse => {
+        Err(error) if config.listen.is_none() && error.kind() == std::io::ErrorKind::AddrInUse => {
             // Clients that are running find the cluster at the port that it had before.
+            let last_port = data_dir.read("kubeconfig").and_then(|text| kubeconfig::port(&text));
             if let Some(port) = last_port
                 && let Ok(listener) = TcpListener::bind(SocketAddr::new(address.ip(), port)).await
             {
