@@ -112,9 +112,9 @@ impl PagedLists {
             Some(revision) => api.list_at(served.kind(), namespace, revision)?,
             None => api.list(served.kind(), namespace),
         };
-        if let Some(Token { namespace, name, .. }) = token {
-            let last = Key { namespace, name };
-            snapshot.objects.retain(|object| object.key() > last);
+        if let Some(Token { namespace, name, .. }) = &token {
+            let last = (namespace.as_str(), name.as_str());
+            snapshot.objects.retain(|object| (object.namespace(), object.name()) > last);
         }
         let (stored, shown) = if selection.is_everything() {
             (snapshot.objects, None)
@@ -375,6 +375,8 @@ mod tests {
             names(&fetch_page(&pages, &api, Kind::ConfigMap, Some("b"), &query).await.unwrap()),
             "3 4 5"
         );
+        tokio::time::sleep(PAGE_LIFE).await;
+        assert!(matches!(next(&second).await, Err(ApiError::ExpiredPage { .. })));
     }
 
     /// The remainder of a list that is no longer held is read at the latest revision.

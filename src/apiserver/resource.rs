@@ -195,8 +195,9 @@ async fn replace(
             changed => Ok((StatusCode::OK, changed?)),
         }
     };
-    let operations = [Operation::Create, Operation::Update];
-    let (status, stored) = server.run_queued(target, &operations[usize::from(!creates)..], change).await?;
+    let operations: &[Operation] =
+        if creates { &[Operation::Create, Operation::Update] } else { &[Operation::Update] };
+    let (status, stored) = server.run_queued(target, operations, change).await?;
     respond_with_stored(server, target.served, status, format, &options, &stored).await
 }
 

@@ -79,7 +79,7 @@ impl Api {
     }
 
     /// Checks that the user of an apply or update may also create, because it creates the object.
-    fn check_may_create(
+    pub(super) fn check_may_create(
         &self,
         served: ServedKind,
         key: &Key,
@@ -94,17 +94,6 @@ impl Api {
             ..ResourceAttributes::default()
         };
         self.authorize(&Attributes { user, verb: "create", on: RequestTarget::Resource(on) })
-    }
-
-    /// Creates the object of an update that found none.
-    pub fn create_on_update(
-        &self,
-        served: ServedKind,
-        object: Object,
-        options: &WriteOptions,
-    ) -> Result<Arc<Object>, ApiError> {
-        self.check_may_create(served, &object.key(), options)?;
-        self.create(object, options)
     }
 
     /// Returns the fields of a configuration that a write of this part ignores: they get no owner.

@@ -26,7 +26,7 @@ use super::write_refusal::write_refusal;
 use super::{Api, ApiError, Cause, Part, WriteOptions};
 use base::mistakes::Mistake;
 use base::quote::quote;
-use object::{Key, Kind, Object, Revision, SharedObject, TypedKind};
+use object::{Key, Kind, Object, Revision, ServedKind, SharedObject, TypedKind};
 use store::WriteError;
 
 /// The number of attempts when other writes keep being faster.
@@ -39,6 +39,17 @@ impl Api {
     /// Stores a new object and returns it as stored.
     pub fn create(&self, object: Object, options: &WriteOptions) -> Result<Arc<Object>, ApiError> {
         self.create_owned(object, options, &Ownership::Tracked)
+    }
+
+    /// Creates the object of an update that found none.
+    pub fn create_on_update(
+        &self,
+        served: ServedKind,
+        object: Object,
+        options: &WriteOptions,
+    ) -> Result<Arc<Object>, ApiError> {
+        self.check_may_create(served, &object.key(), options)?;
+        self.create(object, options)
     }
 
     fn create_owned(

@@ -108,10 +108,12 @@ impl<'a> Table<'a> {
             condition.map(|condition| format!(",\"conditions\":[{}]", json(&condition))).unwrap_or_default();
         let mut row = format!("{{\"cells\":{cells}{conditions},\"object\":").into_bytes();
         match (self.include, self.served) {
-            (IncludeObject::None, _) => row.extend(b"null"),
-            (IncludeObject::Metadata, _) => row.extend(partial(object, self.version).to_string().bytes()),
+            (IncludeObject::None, _) => row.extend_from_slice(b"null"),
+            (IncludeObject::Metadata, _) => {
+                row.extend_from_slice(json(&partial(object, self.version)).as_bytes());
+            }
             (IncludeObject::Object, ServedKind::Stored(_)) => row.extend_from_slice(&object.json()),
-            (IncludeObject::Object, served) => row.extend(json(&served.value(object)).bytes()),
+            (IncludeObject::Object, served) => row.extend_from_slice(json(&served.value(object)).as_bytes()),
         }
         row.push(b'}');
         row
@@ -129,7 +131,7 @@ pub(super) fn of_rows(version: MetaVersion, columns: &[(&str, &str)], rows: &[Va
 }
 
 fn json(value: &(impl Serialize + ?Sized)) -> String {
-    serde_json::to_string(value).expect("metadata and columns are JSON values")
+    serde_json::to_string(value).expect("the parts of a table are JSON values")
 }
 
 fn partial(object: &Object, version: MetaVersion) -> Value {
