@@ -88,14 +88,14 @@ spec:
   template:
     metadata: {labels: {app: web}}
     spec:
-      terminationGracePeriodSeconds: 5
+      terminationGracePeriodSeconds: 10
       containers:
       - name: nginx
         image: nginx:1.7.9
         ports: [{name: http, containerPort: 80}]
         readinessProbe: {httpGet: {path: /, port: http}, periodSeconds: 1}
-        # Requests that were dealt out a moment before are still taken, as on any cluster.
-        lifecycle: {preStop: {sleep: {seconds: 1}}}
+        # The server answers until the proxy has learned that the pod is terminating, which a busy machine can delay.
+        lifecycle: {preStop: {sleep: {seconds: 3}}}
 ---
 apiVersion: v1
 kind: Service
@@ -103,13 +103,16 @@ metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 8080, targetPort: http}]}
 ";
 
-/// One request on one connection.
-fn get(address: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    if answer.starts_with("HTTP/1.1 200") { Ok(answer) } else { Err(std::io::Error::other(answer)) }
+/// One request on one connection. An error says at which step.
+fn get(address: &str) -> Result<String, String> {
+    let at = |step| move |error: std::io::Error| format!("{step}: {error}");
+    let mut stream = TcpStream::connect(address).map_err(at("connect"))?;
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n").map_err(at("write"))?;
+    let mut answer = Vec::new();
+    let read = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    read.map_err(|error| format!("read: {error}, after {answer:?}"))?;
+    if answer.starts_with("HTTP/1.1 200") { Ok(answer) } else { Err(answer) }
 }
 
 #[test]
@@ -129,7 +132,7 @@ fn no_request_fails_while_the_pods_are_replaced_svc_1_net_2() {
     let clients: Vec<_> = (0..2)
         .map(|_| {
             let (stop, served, address) = (stop.clone(), served.clone(), address.clone());
-            std::thread::spawn(move || -> std::io::Result<()> {
+            std::thread::spawn(move || -> Result<(), String> {
                 while !stop.load(Ordering::Relaxed) {
                     get(&address)?;
                     served.fetch_add(1, Ordering::Relaxed);
