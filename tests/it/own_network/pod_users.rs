@@ -55,19 +55,22 @@ fn first_id(cluster: &Cluster, pod: &str) -> u32 {
     first
 }
 
-/// The user of each process of a container that is in a user namespace with this first id.
-fn users_of_processes(first: u32) -> Vec<String> {
-    let mut users = Vec::new();
+/// The container and the user of each container's process that is in a user namespace with this first id.
+fn processes(first: u32) -> Vec<(String, String)> {
+    let mut found = Vec::new();
     for process in std::fs::read_dir("/proc").unwrap().flatten() {
         let read = |name: &str| read_optional(process.path().join(name));
-        let is_of_container = read("environ").contains("PODIUM_CONTAINER=");
-        if is_of_container && read("uid_map").split_whitespace().nth(1) == Some(&first.to_string()) {
+        let environ = read("environ");
+        let container = environ.split('\0').find_map(|variable| variable.strip_prefix("PODIUM_CONTAINER="));
+        let is_in_namespace = read("uid_map").split_whitespace().nth(1) == Some(&first.to_string());
+        if let Some(container) = container.filter(|_| is_in_namespace) {
             let status = read("status");
             let line = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
-            users.push(line.split_whitespace().next().unwrap_or_default().to_owned());
+            let user = line.split_whitespace().next().unwrap_or_default();
+            found.push((container.to_owned(), user.to_owned()));
         }
     }
-    users
+    found
 }
 
 fn owner(path: &Path) -> (u32, u32) {
@@ -180,10 +183,10 @@ fn a_pod_has_users_of_its_own_pod_18() {
     assert_eq!((owner(&scratch.join("a/b")), owner(&scratch.join("a/b/own"))), ((0, 0), (0, 0)));
     let disk = cluster.instance.kubectl(&["get", "pvc", "disk", "-o", "jsonpath={.spec.volumeName}"]);
     assert_eq!(owner(&cluster.home.data_dir().join("volumes").join(disk.trim()).join("own")), (0, 0));
-    let running = users_of_processes(firsts[0]);
+    let running = processes(firsts[0]);
     let expect = [firsts[0], firsts[0] + 1000].map(|id| id.to_string());
-    assert!(running.len() >= 5 && running.iter().all(|user| expect.contains(user)), "{running:?}");
-    assert!(running.contains(&expect[1]), "{running:?}");
+    assert!(running.len() >= 5 && running.iter().all(|(_, user)| expect.contains(user)), "{running:?}");
+    assert!(running.iter().any(|(_, user)| *user == expect[1]), "{running:?}");
 
     // Rights inside, and none outside.
     let capabilities =
@@ -231,7 +234,9 @@ fn a_pod_has_users_of_its_own_pod_18() {
     let files = directory(&cluster, "node-1", "mapped");
     cluster.instance.kubectl(&["delete", "pod", "mapped"]);
     wait_for("the pod's files to be removed", || (!files.exists()).then_some(()));
-    assert_eq!(users_of_processes(firsts[0]), Vec::<String>::new());
+    let mut left = processes(firsts[0]);
+    left.retain(|(container, _)| running.iter().any(|(before, _)| before == container));
+    assert!(left.is_empty(), "{left:?}");
     cluster.apply(&pod("again", "node-2", &json!({})));
     cluster.ready("again");
     assert!(!firsts[1..].contains(&first_id(&cluster, "again")));
