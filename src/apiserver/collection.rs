@@ -11,7 +11,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
-use serde_json::json;
+use serde_json::Value;
 
 use super::chunks::ChunkBuilder;
 use super::encoding::EstimatedSize;
@@ -45,10 +45,7 @@ pub(super) async fn respond(
     let (head, encode, tail): (String, EncodeFn, &'static str) = match format.form() {
         Representation::Object => {
             let (name, version) = (server.api().kinds().list_kind(served.kind()), served.api_version());
-            let metadata = list::metadata(&page);
-            let head = format!(
-                "{{\"kind\":\"{name}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":["
-            );
+            let head = list_head(&name, &version, &list::metadata(&page));
             (head, Box::new(move |object, pieces| pieces.share(served.json(object))), "]}")
         }
         Representation::Table(version) => {
@@ -66,11 +63,7 @@ pub(super) async fn respond(
             (head, Box::new(row), TAIL)
         }
         Representation::Metadata(version) => {
-            let api_version = version.api_version();
-            let mut head = json!({"kind": "PartialObjectMetadataList", "apiVersion": api_version,
-                "metadata": list::metadata(&page), "items": []})
-            .to_string();
-            head.truncate(head.len() - "]}".len());
+            let head = list_head("PartialObjectMetadataList", version.api_version(), &list::metadata(&page));
             let item = move |object: &Arc<Object>, pieces: &mut ChunkBuilder| {
                 pieces.share(representation::partial(version, object).to_string().into());
             };
@@ -100,6 +93,11 @@ pub(super) async fn respond(
         Responder::typed(StatusCode::OK, MediaType::Json.content_type(false), AnyBody::new(body));
     response.extensions_mut().insert(EstimatedSize(exact.unwrap_or(count * ROW_BYTES)));
     Ok(response)
+}
+
+/// Returns the start of a list, up to its first item.
+fn list_head(kind: &str, api_version: &str, metadata: &Value) -> String {
+    format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":[")
 }
 
 /// Returns the response as a protobuf message. The message begins with its length, so every object is encoded
@@ -226,6 +224,8 @@ impl Body for Collection {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
+
+    use serde_json::json;
 
     use super::*;
     use object::Kind;

@@ -10,6 +10,7 @@ use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TY
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Body;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::connection::ReadMode;
@@ -78,18 +79,56 @@ impl ResponseEncoding {
             Ok(collected) => collected.to_bytes(),
             Err(error) => return Responder::error(&ApiError::Internal(error.to_string())),
         };
-        let value: Option<Value> = serde_json::from_slice(&bytes).ok();
-        let made = value.and_then(|value| match self.media {
-            MediaType::Yaml => Some(manifest::to_yaml(&value).into_bytes()),
+        let value = || serde_json::from_slice::<Value>(&bytes).ok();
+        let made = match self.media {
+            MediaType::Yaml => value().map(|value| manifest::to_yaml(&value).into_bytes()),
             // A response without a protobuf form stays JSON, which its client reads as well.
-            MediaType::Protobuf => protobuf::of_value(&value),
-            MediaType::Json => serde_json::to_vec_pretty(&value).ok(),
-        });
+            MediaType::Protobuf => value().and_then(|value| protobuf::of_value(&value)),
+            MediaType::Json => serde_json::from_slice::<IgnoredAny>(&bytes).is_ok().then(|| indented(&bytes)),
+        };
         let Some(made) = made else { return Response::from_parts(parts, bytes.into()) };
         parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.media.content_type(false)));
         parts.extensions.remove::<EstimatedSize>();
         Response::from_parts(parts, made.into())
     }
+}
+
+/// Indents JSON text. Its fields stay in their order: a `Value` would sort them.
+fn indented(json: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(2 * json.len());
+    let (mut depth, mut in_string, mut is_escaped, mut is_empty) = (0_usize, false, false, false);
+    let new_line = |out: &mut Vec<u8>, depth: usize| {
+        out.push(b'\n');
+        out.resize(out.len() + 2 * depth, b' ');
+    };
+    for byte in json.iter().copied() {
+        if in_string {
+            in_string = byte != b'"' || is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            out.push(byte);
+            continue;
+        }
+        if byte.is_ascii_whitespace() {
+            continue;
+        }
+        let closes = matches!(byte, b'}' | b']');
+        if closes {
+            depth = depth.saturating_sub(1);
+        }
+        // An empty list or object stays on its line.
+        if std::mem::take(&mut is_empty) != closes {
+            new_line(&mut out, depth);
+        }
+        out.push(byte);
+        match byte {
+            b'{' | b'[' => (depth, is_empty) = (depth + 1, true),
+            b',' => new_line(&mut out, depth),
+            b':' => out.push(b' '),
+            b'"' => in_string = true,
+            _ => {}
+        }
+    }
+    out
 }
 
 /// Compresses a long response.
@@ -137,6 +176,22 @@ mod tests {
     use std::io::Read;
 
     use super::*;
+
+    #[test]
+    fn indented_text_has_its_fields_in_order_api_6() {
+        let text = r#"{"b":[{},[],{"a":[1,-2.5,null]}],"a":{"\"}{,:\\":"x y\\"},"c":""}"#;
+        let indented = String::from_utf8(indented(text.as_bytes())).unwrap();
+        assert!(
+            indented.starts_with("{\n  \"b\": [\n    {},\n    [],\n    {\n      \"a\": [\n        1,\n"),
+            "{indented}"
+        );
+        let value: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&indented).unwrap(), value);
+        let sorted = value.to_string();
+        let pretty = serde_json::to_string_pretty(&value).unwrap();
+        assert_eq!(String::from_utf8(super::indented(sorted.as_bytes())).unwrap(), pretty);
+        assert_eq!(super::indented(pretty.as_bytes()), pretty.as_bytes(), "it is indented already");
+    }
 
     #[tokio::test]
     async fn long_answers_are_compressed_for_those_who_ask_api_6() {

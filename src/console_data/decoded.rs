@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for JsonObject {
         let mut json = Value::deserialize(deserializer)?;
         let mut metadata = ObjectMeta::default();
         if let Some(Value::Object(fields)) = json.get_mut("metadata") {
-            fields.shift_remove("managedFields");
+            fields.remove("managedFields");
             let revision = fields.get("resourceVersion").and_then(Value::as_str);
             metadata.resource_version = revision.map(str::to_owned);
         }

@@ -201,7 +201,7 @@ impl Strategy for CustomStrategy {
         if self.status {
             match status {
                 Some(status) => drop(custom.fields.insert(STATUS.into(), status)),
-                None => drop(custom.fields.shift_remove(STATUS)),
+                None => drop(custom.fields.remove(STATUS)),
             }
         }
     }

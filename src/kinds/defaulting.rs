@@ -53,14 +53,10 @@ fn replacement<'a>(schema: &'a JSONSchemaProps, value: Option<&Value>) -> Option
 }
 
 fn fill_fields(schema: &JSONSchemaProps, fields: &mut Map<String, Value>) {
-    let before = fields.len();
     for (name, schema) in schema.properties.iter().flatten() {
         if let Some(default) = replacement(schema, fields.get(name)) {
             fields.insert(name.clone(), default.clone());
         }
-    }
-    if fields.len() != before {
-        fields.sort_keys();
     }
     for (name, value) in fields {
         match FieldSchema::of(schema, name) {

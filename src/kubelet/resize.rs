@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, ResourceRequirements};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::runtime::ResourceLimits;
@@ -212,6 +213,19 @@ pub(crate) fn cannot_lower(lowered: &[(&str, u64, u64)], pod: Option<(u64, u64)>
     Some(format!("cannot decrease memory limits: {list}"))
 }
 
+/// The details in the text of a resize's events, in Kubernetes' order.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EventDetails<'a> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    init_containers: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    containers: Vec<Value>,
+    generation: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
 /// The text of a resize's events: `Pod resize started: {"containers":[…],"generation":2}`.
 pub(crate) fn message(
     summary: &str,
@@ -220,10 +234,10 @@ pub(crate) fn message(
     desired: bool,
     error: Option<&str>,
 ) -> String {
-    let mut details = Map::new();
+    let generation = pod.metadata.generation.unwrap_or_default();
+    let mut details = EventDetails { generation, error, ..EventDetails::default() };
     for (role, container) in resizable(pod) {
         let resources = if desired { container.resources.as_ref() } else { resize.of(container) };
-        let key = if role == Role::Sidecar { "initContainers" } else { "containers" };
         let mut shown = Map::new();
         for (side, list) in [
             ("limits", resources.and_then(|r| r.limits.as_ref())),
@@ -239,16 +253,11 @@ pub(crate) fn message(
                 shown.insert(side.into(), list.into());
             }
         }
-        let list = details.entry(key).or_insert_with(|| json!([]));
-        if let Some(list) = list.as_array_mut() {
-            list.push(json!({"name": container.name, "resources": shown}));
-        }
+        let list = if role == Role::Sidecar { &mut details.init_containers } else { &mut details.containers };
+        list.push(json!({"name": container.name, "resources": shown}));
     }
-    details.insert("generation".into(), json!(pod.metadata.generation.unwrap_or_default()));
-    if let Some(error) = error {
-        details.insert("error".into(), json!(error));
-    }
-    format!("Pod resize {summary}: {}", Value::Object(details))
+    let details = serde_json::to_string(&details).expect("the details have string keys");
+    format!("Pod resize {summary}: {details}")
 }
 
 #[cfg(test)]

@@ -82,9 +82,7 @@ fn static_pod(manifest: &StaticManifest, node: &NodeConfig, now: Timestamp) -> R
 /// Derives the uid of a static pod: the same manifest in the same file on the same node is the same pod, also after a
 /// restart.
 fn uid(value: &Value, manifest: &StaticManifest, node: &NodeConfig) -> String {
-    let mut sorted = value.clone();
-    sorted.sort_all_objects();
-    let text = format!("{}\0{}\0{sorted}", node.name, manifest.source);
+    let text = format!("{}\0{}\0{value}", node.name, manifest.source);
     hex(Sha256::digest(text))[..32].to_string()
 }
 

@@ -28,9 +28,7 @@ fn pad(text: &mut String, indent: usize) {
 
 /// Writes a map's entries at `indent`; the caller has indented the first one.
 fn mapping(text: &mut String, map: &Map<String, Value>, indent: usize) {
-    let mut entries: Vec<_> = map.iter().collect();
-    entries.sort_by_key(|(key, _)| *key);
-    for (i, (key, value)) in entries.into_iter().enumerate() {
+    for (i, (key, value)) in map.iter().enumerate() {
         if i > 0 {
             pad(text, indent);
         }

@@ -51,17 +51,16 @@ impl PartialEq for CustomObject {
 }
 
 impl CustomObject {
-    /// Reads an object of this kind; sorts its keys, as Kubernetes does.
-    pub(super) fn decode(kind: Kind, mut value: Value) -> serde_json::Result<Self> {
-        value.sort_all_objects();
+    /// Reads an object of this kind.
+    pub(super) fn decode(kind: Kind, value: Value) -> serde_json::Result<Self> {
         let Value::Object(mut fields) = value else {
             return Err(serde_json::Error::custom("not an object"));
         };
-        let Some(Value::String(api_version)) = fields.shift_remove("apiVersion") else {
+        let Some(Value::String(api_version)) = fields.remove("apiVersion") else {
             return Err(serde_json::Error::custom("apiVersion is not set"));
         };
-        fields.shift_remove("kind");
-        let metadata = match fields.shift_remove("metadata") {
+        fields.remove("kind");
+        let metadata = match fields.remove("metadata") {
             None | Some(Value::Null) => ObjectMeta::default(),
             Some(metadata) => serde_json::from_value(metadata)?,
         };
@@ -82,12 +81,11 @@ impl CustomObject {
     pub(super) fn set_changes(&mut self, before: &Self, mut after: Self) {
         for name in before.fields.keys() {
             if !after.fields.contains_key(name) {
-                self.fields.shift_remove(name);
+                self.fields.remove(name);
             }
         }
         after.fields.retain(|name, value| before.fields.get(name) != Some(value));
         self.fields.extend(after.fields);
-        self.fields.sort_keys();
         self.metadata = after.metadata;
         self.forget_typed();
     }
@@ -128,7 +126,6 @@ impl CustomObject {
             Some(status) => drop(self.fields.insert(STATUS.into(), status.clone())),
             None => drop(self.fields.remove(STATUS)),
         }
-        self.fields.sort_keys();
     }
 
     /// Copies everything but the status, the field managers and the resource version. The labels are copied, too: as
@@ -144,11 +141,10 @@ impl CustomObject {
         if let Some(status) = status {
             self.fields.insert(STATUS.into(), status);
         }
-        self.fields.sort_keys();
     }
 
     pub(super) fn clear_status(&mut self) {
-        self.fields.shift_remove(STATUS);
+        self.fields.remove(STATUS);
     }
 }
 

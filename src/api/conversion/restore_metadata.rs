@@ -164,7 +164,7 @@ mod tests {
             }),
         );
         let mut bare = meta.clone();
-        bare.as_object_mut().unwrap().shift_remove("labels");
+        bare.as_object_mut().unwrap().remove("labels");
         check(with("labels", json!(null)), Ok(bare));
         check(with("finalizers", json!([])), Ok(meta.clone()));
         check(with("resourceVersion", json!("9")), Ok(meta.clone()));

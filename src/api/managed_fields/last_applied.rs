@@ -34,15 +34,14 @@ pub(crate) fn renew(next: &mut Value, config: &Value) {
     }
     let mut config = config.clone();
     if let Some(annotations) = config.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        annotations.shift_remove(LAST_APPLIED);
+        annotations.remove(LAST_APPLIED);
     }
-    config.sort_all_objects();
     let Some(annotations) = next.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
         return;
     };
     annotations.insert(LAST_APPLIED.into(), format!("{config}\n").into());
     let length = |(key, value): (&String, &Value)| key.len() + value.as_str().map_or(0, str::len);
     if annotations.iter().map(length).sum::<usize>() > ANNOTATIONS_MAX_BYTES {
-        annotations.shift_remove(LAST_APPLIED);
+        annotations.remove(LAST_APPLIED);
     }
 }

@@ -67,8 +67,8 @@ impl Case {
     fn is(&self, live: &Value, owners: &Value) -> &Self {
         let mut found = self.live.clone();
         let fields = found.as_object_mut().unwrap();
-        fields.shift_remove("apiVersion");
-        fields.shift_remove("kind");
+        fields.remove("apiVersion");
+        fields.remove("kind");
         assert_eq!(&found, live);
         let found: Value = (self.owners.0.iter())
             .map(|(owner, held)| (owner.name.clone(), held.set.to_fields_v1()))

@@ -19,7 +19,7 @@ fn merge_into(target: &mut Map<String, Value>, patch: Map<String, Value>) {
     for (name, value) in patch {
         match value {
             Value::Null => {
-                target.shift_remove(&name);
+                target.remove(&name);
             }
             Value::Object(entries) => {
                 merge_into(entries_of(target.entry(name).or_insert(Value::Null)), entries);

@@ -64,7 +64,7 @@ fn merge_maps(
         Some(Some("replace")) => return Ok(without_directives(patch)),
         Some(Some("delete")) => return Ok(Entries::new()),
         Some(Some("merge")) => {
-            patch.shift_remove(PATCH);
+            patch.remove(PATCH);
         }
         Some(_) => return Err(bad_patch_type(&patch)),
     }
@@ -90,7 +90,7 @@ fn merge_field(
     holder: &Shape,
 ) -> Result<(), PatchError> {
     if patch_value.is_null() {
-        live.shift_remove(&name);
+        live.remove(&name);
         return Ok(());
     }
     let field_rule = FieldRule::of(holder, &name);
@@ -103,7 +103,7 @@ fn merge_field(
         }
         (_, patch_value) => {
             let Some(value) = new_value(patch_value) else {
-                live.shift_remove(&name);
+                live.remove(&name);
                 return Ok(());
             };
             value
@@ -116,7 +116,7 @@ fn merge_field(
 /// Removes the keys that `$retainKeys` does not name; the patch may set no other.
 fn retain_keys(live: &mut Entries, patch: &mut Entries) -> Result<(), PatchError> {
     let bad = || PatchError::BadRequest("invalid patch format of retainKeys".into());
-    let Some(retained) = patch.shift_remove(RETAIN_KEYS) else { return Ok(()) };
+    let Some(retained) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let Value::Array(retained) = retained else { return Err(bad()) };
     let keeps = |name: &str| retained.iter().any(|key| key.as_str() == Some(name));
     let stray = patch.iter().any(|(name, value)| {
@@ -138,14 +138,14 @@ fn merge_ordered_lists(live: &mut Entries, patch: &mut Entries, holder: &Shape) 
     let directives: Vec<String> =
         patch.keys().filter(|name| name.starts_with(ELEMENT_ORDER)).cloned().collect();
     for directive in directives {
-        let order = list(patch.shift_remove(&directive).unwrap_or_default())?;
+        let order = list(patch.remove(&directive).unwrap_or_default())?;
         let name = &directive[ELEMENT_ORDER.len()..];
         let field_rule = FieldRule::of(holder, name);
         let key = field_rule.rule.merge_key;
         if matches!(patch.get(name), Some(Value::Null)) {
             continue;
         }
-        let requested = patch.shift_remove(name).map(list).transpose()?;
+        let requested = patch.remove(name).map(list).transpose()?;
         let old = live.get(name).cloned().map(list).transpose()?;
         check_order(requested.as_deref().unwrap_or(&[]), &order, key)?;
         let before = old.clone().unwrap_or_default();

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{
 };
 use serde_json::json;
 
-use super::field::{FieldErrors, Path};
+use super::field::{ErrorValue, FieldErrors, Path};
 use super::{names, paths, sysctls};
 
 const PROFILE_TYPES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
@@ -107,11 +107,17 @@ fn seccomp(errors: &mut FieldErrors, path: &Path<'_>, profile: Option<&SeccompPr
     match (&profile.localhost_profile, profile.type_ == "Localhost") {
         (None, true) => errors.required(&at, "must be set when seccomp type is Localhost"),
         (Some(file), true) => paths::local(errors, &at, file),
-        (Some(file), false) => {
-            let shown = json!({"Type": profile.type_, "LocalhostProfile": file});
-            errors.invalid(&at, &shown, "can only be set when seccomp type is Localhost");
+        (Some(_), false) => {
+            errors.invalid(&at, profile, "can only be set when seccomp type is Localhost");
         }
         (None, false) => {}
+    }
+}
+
+impl ErrorValue for SeccompProfile {
+    /// Returns the profile as Kubernetes prints it: the names and the order are those of Go's struct.
+    fn display_value(&self) -> String {
+        format!(r#"{{"Type":{},"LocalhostProfile":{}}}"#, json!(self.type_), json!(self.localhost_profile))
     }
 }
 

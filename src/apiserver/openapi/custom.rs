@@ -51,19 +51,19 @@ fn limit_to_version_2(schema: &mut Value) {
     let (is_nullable, preserves) = (is(schema, "nullable"), is(schema, PRESERVE));
     let Some(fields) = schema.as_object_mut() else { return };
     for name in ["allOf", "anyOf", "oneOf", "not"] {
-        fields.shift_remove(name);
+        fields.remove(name);
     }
     if is_nullable {
-        fields.shift_remove("type");
-        fields.shift_remove("nullable");
+        fields.remove("type");
+        fields.remove("nullable");
     }
     if is_nullable || preserves {
-        fields.shift_remove("items");
-        fields.shift_remove("properties");
+        fields.remove("items");
+        fields.remove("properties");
     }
     let type_ = fields.get("type").and_then(Value::as_str);
     if (type_ == Some("array") && !fields.contains_key("items")) || (type_ == Some("object") && preserves) {
-        fields.shift_remove("type");
+        fields.remove("type");
     }
     let nullable: Vec<String> = fields
         .get("properties")
@@ -76,11 +76,11 @@ fn limit_to_version_2(schema: &mut Value) {
     if let Some(Value::Array(required)) = fields.get_mut("required") {
         required.retain(|name| !nullable.iter().any(|nullable| name == nullable));
         if required.is_empty() {
-            fields.shift_remove("required");
+            fields.remove("required");
         }
     }
     if fields.get("additionalProperties").is_some_and(|any| is(any, "nullable")) {
-        fields.shift_remove("required");
+        fields.remove("required");
     }
     each_below(fields, &mut limit_to_version_2);
 }

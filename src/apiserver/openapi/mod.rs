@@ -119,7 +119,6 @@ impl OpenApiV2Part {
             };
             swagger::convert(document, put_path, &mut definitions);
         }
-        definitions.sort_keys();
         let mut written = EntriesWriter::new();
         for (name, definition) in definitions {
             if accept(&name) {
@@ -274,8 +273,7 @@ impl Documents {
                 let url = url(&path, &made.version_3(served).hash);
                 (path, url)
             });
-            let mut paths: Map<String, Value> = paths.collect();
-            paths.sort_keys();
+            let paths: Map<String, Value> = paths.collect();
             HashedBody::of(&json!({"paths": paths}))
         })
     }

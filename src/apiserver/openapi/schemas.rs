@@ -88,7 +88,6 @@ pub(super) fn of(served: &ServedGroupVersion, version: Version) -> Map<String, V
                 "type": {"type": "string", "default": ""},
                 "object": {"allOf": [{"$ref": format!("{REFERENCE}{RAW_EXTENSION}")}]}}}),
     );
-    schemas.sort_keys();
     schemas
 }
 
@@ -190,7 +189,7 @@ fn require(name: &str, schema: &mut Value) {
     if let Some(Value::Array(required)) = entries.get_mut("required") {
         required.retain(|field| !field.as_str().is_some_and(optional));
         if required.is_empty() {
-            entries.shift_remove("required");
+            entries.remove("required");
         }
     }
     if NAMES_BY_DEFAULT.contains(&short)
@@ -205,7 +204,7 @@ fn require(name: &str, schema: &mut Value) {
 
 fn replace_type(schema: &mut Value, with: &Value) {
     let Some(entries) = schema.as_object_mut() else { return };
-    entries.shift_remove("x-kubernetes-int-or-string");
+    entries.remove("x-kubernetes-int-or-string");
     for (key, value) in with.as_object().into_iter().flatten() {
         entries.insert(key.clone(), value.clone());
     }

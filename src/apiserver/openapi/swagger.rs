@@ -44,7 +44,7 @@ fn path_item(item: Value) -> Value {
 fn operation(operation: Value) -> Value {
     let Value::Object(mut entries) = operation else { return operation };
     let mut all = Vec::new();
-    if let Some(mut body) = entries.shift_remove("requestBody") {
+    if let Some(mut body) = entries.remove("requestBody") {
         let required = body["required"].take();
         if let Value::Object(content) = body["content"].take() {
             entries.insert("consumes".into(), content.keys().cloned().collect());
@@ -54,7 +54,7 @@ fn operation(operation: Value) -> Value {
             }
         }
     }
-    if let Some(Value::Array(rest)) = entries.shift_remove("parameters").map(parameters) {
+    if let Some(Value::Array(rest)) = entries.remove("parameters").map(parameters) {
         all.extend(rest);
     }
     if !all.is_empty() {
@@ -63,7 +63,7 @@ fn operation(operation: Value) -> Value {
     entries.insert("produces".into(), json!(["application/json"]));
     if let Some(Value::Object(responses)) = entries.get_mut("responses") {
         for response in responses.values_mut() {
-            let Some(content) = response.as_object_mut().and_then(|r| r.shift_remove("content")) else {
+            let Some(content) = response.as_object_mut().and_then(|r| r.remove("content")) else {
                 continue;
             };
             if let Some(media) = content.as_object().and_then(|c| c.values().next()) {
@@ -79,7 +79,7 @@ fn parameters(parameters: Value) -> Value {
     let Value::Array(mut list) = parameters else { return parameters };
     for parameter in &mut list {
         let Some(entries) = parameter.as_object_mut() else { continue };
-        if let Some(Value::Object(schema)) = entries.shift_remove("schema") {
+        if let Some(Value::Object(schema)) = entries.remove("schema") {
             entries.extend(schema);
         }
     }
@@ -90,16 +90,16 @@ fn parameters(parameters: Value) -> Value {
 fn schema(value: Value) -> Value {
     match value {
         Value::Object(mut entries) => {
-            if let Some(Value::Array(mut only)) = entries.shift_remove("allOf")
+            if let Some(Value::Array(mut only)) = entries.remove("allOf")
                 && let Some(Value::Object(reference)) = only.pop()
             {
-                entries.shift_remove("default");
+                entries.remove("default");
                 entries.extend(reference);
             }
-            if entries.shift_remove("oneOf").is_some() {
+            if entries.remove("oneOf").is_some() {
                 entries.insert("type".into(), "string".into());
             }
-            entries.shift_remove("nullable");
+            entries.remove("nullable");
             let convert = |(name, value): (String, Value)| match value {
                 // The keys here are field names, which may be any word.
                 Value::Object(fields) if name == "properties" => {

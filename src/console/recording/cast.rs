@@ -25,7 +25,7 @@ impl Cast {
     /// Returns the content of the file.
     pub fn text(&self) -> String {
         let (width, height) = self.size;
-        let mut text = json!({"version": 2, "width": width, "height": height}).to_string() + "\n";
+        let mut text = format!("{{\"version\":2,\"width\":{width},\"height\":{height}}}\n");
         for (at, code, data) in &self.events {
             text += &(json!([at.as_secs_f64(), code, data]).to_string() + "\n");
         }

@@ -311,7 +311,7 @@ mod tests {
             "containers": [{ "name": "x", "image": "1" }] });
         let to = json!({ "metadata": { "labels": {} }, "containers": [{ "name": "x", "image": "2" }] });
         let paths: Vec<String> = changes(&from, &to).into_iter().map(|change| change.path).collect();
-        assert_eq!(paths, ["metadata.labels[a.b/c]", "containers[x].image"]);
+        assert_eq!(paths, ["containers[x].image", "metadata.labels[a.b/c]"]);
     }
 
     #[test]

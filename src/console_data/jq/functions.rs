@@ -151,9 +151,7 @@ pub(super) fn call(
         Function::Round => number(as_number(input)?.round()),
         Function::Keys => match input {
             Value::Object(fields) => {
-                let mut keys: Vec<&String> = fields.keys().collect();
-                keys.sort();
-                json!(keys)
+                json!(fields.keys().collect::<Vec<_>>())
             }
             Value::Array(items) => json!((0..items.len()).collect::<Vec<_>>()),
             _ => return Err(cannot("used with keys")),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use jaq_core::ops::{Cmp, Math};
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Number, Value, json};
 
 /// A value borrowed from the object, or a new one.
 pub(super) type ValueRef<'v> = Cow<'v, Value>;
@@ -170,18 +170,10 @@ pub(super) fn order(a: &Value, b: &Value) -> Ordering {
             let mut pairs = a.iter().zip(b).map(|(a, b)| order(a, b));
             pairs.find(|order| order.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
         }
-        (Value::Object(a), Value::Object(b)) => {
-            let keys = |fields: &Map<String, Value>| {
-                let mut keys: Vec<String> = fields.keys().cloned().collect();
-                keys.sort();
-                keys
-            };
-            let (of_a, of_b) = (keys(a), keys(b));
-            of_a.cmp(&of_b).then_with(|| {
-                let mut pairs = of_a.iter().map(|key| order(&a[key], &b[key]));
-                pairs.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-            })
-        }
+        (Value::Object(a), Value::Object(b)) => a.keys().cmp(b.keys()).then_with(|| {
+            let mut pairs = a.values().zip(b.values()).map(|(a, b)| order(a, b));
+            pairs.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        }),
         _ => Ordering::Equal,
     })
 }

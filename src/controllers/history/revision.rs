@@ -20,16 +20,12 @@ use object::{Key, Kind, Object, ObjectPart as _, SharedObject};
 const LONGEST_PREFIX: usize = 223;
 
 /// Returns a revision's content: the strategic merge patch that brings the owner back to this template.
-///
-/// Its maps are sorted, so that equal templates are equal bytes.
 pub(super) fn data_of(template: &PodTemplateSpec) -> Value {
     let mut template = template.to_value();
     if let Some(fields) = template.as_object_mut() {
         fields.insert("$patch".into(), "replace".into());
     }
-    let mut data = json!({"spec": {"template": template}});
-    data.sort_all_objects();
-    data
+    json!({"spec": {"template": template}})
 }
 
 /// Returns the hash in a revision's name; `collisions` changes it for the same data.

@@ -375,7 +375,7 @@ fn scheduling_directives_of_a_suspended_job_may_be_changed_until_it_starts_job_1
     assert_eq!(
         errors(true, "{}", image),
         [
-            r#"spec.template: Invalid value: {"spec":{"containers":[{"name":"c","image":"other"}]}}: field is immutable"#
+            r#"spec.template: Invalid value: {"spec":{"containers":[{"image":"other","name":"c"}]}}: field is immutable"#
         ],
         "only the changed part is shown, without the page of defaults around it"
     );

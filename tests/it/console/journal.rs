@@ -226,7 +226,7 @@ fn an_edit_is_taken_back_without_touching_what_others_did_since_con_15() {
     assert_eq!(
         acted(&jobs),
         [
-            r#"kubectl patch deployment/web -n default --type=merge -p '{"spec":{"replicas":3,"paused":true}}'"#
+            r#"kubectl patch deployment/web -n default --type=merge -p '{"spec":{"paused":true,"replicas":3}}'"#
         ]
     );
     succeed(&mut stage, jobs);

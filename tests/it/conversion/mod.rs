@@ -68,7 +68,7 @@ fn converted(object: &Value, desired: &str) -> Value {
     let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return object };
     if of_v1
         && !to_v1
-        && let Some(Value::String(both)) = spec.shift_remove("hostPort")
+        && let Some(Value::String(both)) = spec.remove("hostPort")
     {
         let (host, port) = both.split_once(':').unwrap_or((&both, "80"));
         spec.extend([("host".to_string(), json!(host)), ("port".into(), json!(port))]);
@@ -76,8 +76,8 @@ fn converted(object: &Value, desired: &str) -> Value {
     if to_v1 && !of_v1 {
         let text =
             |value: Option<Value>| value.and_then(|v| v.as_str().map(String::from)).unwrap_or_default();
-        let (host, port) = (text(spec.shift_remove("host")), text(spec.shift_remove("port")));
-        spec.shift_remove("alias");
+        let (host, port) = (text(spec.remove("host")), text(spec.remove("port")));
+        spec.remove("alias");
         spec.insert("hostPort".into(), json!(format!("{host}:{port}")));
     }
     object
@@ -133,6 +133,6 @@ async fn get(face: &InMemoryServer, path: &str) -> (u16, Value) {
 fn stored(face: &InMemoryServer, kind: Kind, name: &str) -> Value {
     let object: std::sync::Arc<Object> = face.api.get(kind, &Key::new("default", name)).unwrap();
     let mut value = object.to_value();
-    value["metadata"].as_object_mut().unwrap().shift_remove("managedFields");
+    value["metadata"].as_object_mut().unwrap().remove("managedFields");
     value
 }
