@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::negotiate::MetaVersion;
+use super::representation::partial;
 use kinds::Strategy;
 use object::{Object, ServedKind};
 
@@ -110,7 +111,7 @@ impl<'a> Table<'a> {
         match (self.include, self.served) {
             (IncludeObject::None, _) => row.extend_from_slice(b"null"),
             (IncludeObject::Metadata, _) => {
-                row.extend_from_slice(json(&partial(object, self.version)).as_bytes());
+                row.extend_from_slice(json(&partial(self.version, object)).as_bytes());
             }
             (IncludeObject::Object, ServedKind::Stored(_)) => row.extend_from_slice(&object.json()),
             (IncludeObject::Object, served) => row.extend_from_slice(json(&served.value(object)).as_bytes()),
@@ -132,14 +133,6 @@ pub(super) fn of_rows(version: MetaVersion, columns: &[(&str, &str)], rows: &[Va
 
 fn json(value: &(impl Serialize + ?Sized)) -> String {
     serde_json::to_string(value).expect("the parts of a table are JSON values")
-}
-
-fn partial(object: &Object, version: MetaVersion) -> Value {
-    json!({
-        "kind": "PartialObjectMetadata",
-        "apiVersion": version.api_version(),
-        "metadata": object.client_metadata(),
-    })
 }
 
 #[cfg(test)]

@@ -150,9 +150,7 @@ pub(super) fn call(
         Function::Ceil => number(as_number(input)?.ceil()),
         Function::Round => number(as_number(input)?.round()),
         Function::Keys => match input {
-            Value::Object(fields) => {
-                json!(fields.keys().collect::<Vec<_>>())
-            }
+            Value::Object(fields) => fields.keys().cloned().collect(),
             Value::Array(items) => json!((0..items.len()).collect::<Vec<_>>()),
             _ => return Err(cannot("used with keys")),
         },
