@@ -167,7 +167,7 @@ fn amounts(usage: ResourceUsage) -> Value {
 }
 
 fn partial(version: MetaVersion, measured: &Value) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": measured["metadata"]})
+    version.partial(&measured["metadata"])
 }
 
 fn table(version: MetaVersion, measured: &[Value]) -> Value {

@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::negotiate::MetaVersion;
-use super::representation::partial;
 use kinds::Strategy;
 use object::{Object, ServedKind};
 
@@ -111,7 +110,8 @@ impl<'a> Table<'a> {
         match (self.include, self.served) {
             (IncludeObject::None, _) => row.extend_from_slice(b"null"),
             (IncludeObject::Metadata, _) => {
-                row.extend_from_slice(json(&partial(self.version, object)).as_bytes());
+                let partial = self.version.partial(&object.client_metadata());
+                row.extend_from_slice(json(&partial).as_bytes());
             }
             (IncludeObject::Object, ServedKind::Stored(_)) => row.extend_from_slice(&object.json()),
             (IncludeObject::Object, served) => row.extend_from_slice(json(&served.value(object)).as_bytes()),
