@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use super::Server;
 use super::client_certificate::AnyCertificate;
 use super::connection::{Peer, Protocol, serve_counted};
-use apimachinery::certificates::{CertificateAuthority, TlsError, authority_params};
+use apimachinery::certificates::{CertificateAuthority, TlsError, authority_params, mark_leaf};
 use base::task::Tasks;
 use object::ClusterDomain;
 
@@ -26,6 +26,22 @@ pub fn tls_config(
     addresses: &[IpAddr],
     domain: &ClusterDomain,
 ) -> Result<Arc<rustls::ServerConfig>, TlsError> {
+    let (chain, key) = server_certificate(authority, addresses, domain)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(AnyCertificate::new())
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// Returns the server's certificate with that of the authority, and its key.
+fn server_certificate(
+    authority: &CertificateAuthority,
+    addresses: &[IpAddr],
+    domain: &ClusterDomain,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
     let params = authority_params();
     let issuer = Issuer::from_params(&params, KeyPair::from_pem(&authority.key_pem)?);
     let key = KeyPair::generate()?;
@@ -34,6 +50,7 @@ pub fn tls_config(
     params.subject_alt_names.extend(addresses.iter().map(|a| SanType::IpAddress(*a)));
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     params.distinguished_name.push(DnType::CommonName, "podium-apiserver");
+    mark_leaf(&mut params);
     let certificate = params.signed_by(&key, &issuer)?;
     let chain: Vec<CertificateDer<'static>> = vec![
         certificate.der().clone(),
@@ -42,13 +59,7 @@ pub fn tls_config(
     ];
     let key = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes())
         .map_err(|e| TlsError::Pem(e.to_string()))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_client_cert_verifier(AnyCertificate::new())
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    Ok((chain, key))
 }
 
 /// The time limit of a TLS handshake.
@@ -94,4 +105,20 @@ fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     let _ = sockopt::set_socket_keepalive(stream, true);
     let _ = sockopt::set_tcp_keepidle(stream, Duration::from_mins(3));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: Python 3.13 refused the certificate (`Missing Authority Key Identifier`).
+    #[test]
+    fn the_servers_certificate_names_its_authoritys_key_api_1() {
+        const AUTHORITY_KEY_IDENTIFIER: &[u8] = &[0x06, 0x03, 0x55, 0x1d, 0x23];
+        let authority = CertificateAuthority::generate().unwrap();
+        let (chain, _) = server_certificate(&authority, &[], &ClusterDomain::default()).unwrap();
+        assert!(
+            chain[0].windows(AUTHORITY_KEY_IDENTIFIER.len()).any(|part| part == AUTHORITY_KEY_IDENTIFIER)
+        );
+    }
 }

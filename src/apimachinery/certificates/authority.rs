@@ -49,3 +49,9 @@ pub fn authority_params() -> CertificateParams {
     params.distinguished_name.push(DnType::CommonName, "podium-ca");
     params
 }
+
+/// Sets the extensions with which strict verifiers (Python from 3.13 on) accept a certificate that is no authority's.
+pub fn mark_leaf(params: &mut CertificateParams) {
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.use_authority_key_identifier_extension = true;
+}

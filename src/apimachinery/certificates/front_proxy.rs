@@ -8,7 +8,7 @@ use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair,
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::authority::{CertificateAuthority, TlsError, authority_params};
+use super::authority::{CertificateAuthority, TlsError, authority_params, mark_leaf};
 
 /// The common name of the certificate, kubeadm's.
 pub const FRONT_PROXY_CLIENT: &str = "front-proxy-client";
@@ -53,6 +53,7 @@ impl FrontProxy {
         params.distinguished_name.push(DnType::CommonName, FRONT_PROXY_CLIENT);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        mark_leaf(&mut params);
         let certificate = params.signed_by(&key, &issuer)?.der().clone();
         let key = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes());
         let key = key.map_err(|error| TlsError::Pem(error.to_string()))?;

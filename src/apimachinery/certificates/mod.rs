@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 use rcgen::{
-    CertificateSigningRequestParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
+    CertificateSigningRequestParams, ExtendedKeyUsagePurpose, Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
 use x509_parser::certificate::X509Certificate;
 use x509_parser::certification_request::X509CertificationRequest;
@@ -20,8 +20,7 @@ use x509_parser::time::ASN1Time;
 
 use base::quote::quote;
 
-pub use authority::authority_params;
-pub use authority::{CertificateAuthority, TlsError};
+pub use authority::{CertificateAuthority, TlsError, authority_params, mark_leaf};
 pub use description::described;
 pub use front_proxy::ClientIdentity;
 pub use front_proxy::{FRONT_PROXY_CLIENT, FrontProxy};
@@ -159,7 +158,7 @@ impl CertificateAuthority {
         let params = &mut request.params.params;
         (params.not_before, params.not_after) = (time(from)?, time(until)?);
         // A signed certificate is never an authority, even if the request asks for one.
-        params.is_ca = IsCa::NoCa;
+        mark_leaf(params);
         params.key_usages.clear();
         params.extended_key_usages.clear();
         for usage in usages {
@@ -252,7 +251,7 @@ Cg==
     fn a_signed_certificate_has_the_requested_subject_and_is_no_authority_api_15() {
         use rustls::pki_types::CertificateDer;
         use rustls::pki_types::pem::PemObject;
-        use x509_parser::certificate::X509Certificate;
+        use x509_parser::extensions::ParsedExtension;
 
         let authority = CertificateAuthority::generate().unwrap();
         let names = [(DnType::CommonName, "jane"), (DnType::OrganizationName, "team")];
@@ -264,6 +263,20 @@ Cg==
         let (_, certificate) = X509Certificate::from_der(&der).unwrap();
         assert_eq!(certificate.validity().not_after.timestamp(), until.as_second());
         assert!(!certificate.is_ca());
+        // Python from 3.13 on refuses certificates without these.
+        assert!(certificate.basic_constraints().unwrap().is_some());
+        let issuer = CertificateDer::from_pem_slice(authority.certificate_pem.as_bytes()).unwrap();
+        let (_, issuer) = X509Certificate::from_der(&issuer).unwrap();
+        let identifier = |of: &X509Certificate<'_>| {
+            of.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+                ParsedExtension::AuthorityKeyIdentifier(authority) => {
+                    authority.key_identifier.as_ref().map(|key| key.0.to_vec())
+                }
+                ParsedExtension::SubjectKeyIdentifier(own) if of.is_ca() => Some(own.0.to_vec()),
+                _ => None,
+            })
+        };
+        assert!(identifier(&certificate).is_some_and(|named| Some(named) == identifier(&issuer)));
         let common_name = certificate.subject().iter_common_name().next().unwrap().as_str().unwrap();
         assert_eq!(common_name, "jane");
     }
