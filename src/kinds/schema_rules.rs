@@ -178,24 +178,28 @@ impl Reader {
         let old = if optional_old { Type::Dyn } else { own };
         let variables = vec![("self", own), ("oldSelf", old)];
         let environment = Environment::of(variables).with_sizes(context.declared);
-        let message = rule.message.as_deref();
+        // As in Go, an empty string is the same as no value.
+        let set = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let (message, field_path) = (set(&rule.message), set(&rule.field_path));
+        let message_expression = set(&rule.message_expression);
+        let message = message.as_deref();
         if message.is_some_and(|message| message.trim().is_empty()) {
             fault("message", message, "message must be non-empty if specified");
         }
-        if message.is_some_and(|message| message.contains(['\n', '\r'])) {
+        if message.is_some_and(|message| message.trim().contains(['\n', '\r'])) {
             fault("message", message, "message must not contain line breaks");
         }
         if message.is_some_and(|message| message.len() > MAX_MESSAGE_BYTES) {
             fault("message", None, &format!("must be no more than {MAX_MESSAGE_BYTES} bytes"));
         }
-        if message.is_none() && rule.rule.trim().contains('\n') && rule.message_expression.is_none() {
+        if message.is_none() && rule.rule.trim().contains('\n') && message_expression.is_none() {
             fault("message", None, "message must be specified if rule contains line breaks");
         }
         if let Some(reason) = rule.reason.as_deref().filter(|reason| !REASONS.contains(reason)) {
             let quoted: Vec<String> = REASONS.iter().map(|known| format!("\"{known}\"")).collect();
             fault("reason", Some(reason), &format!("supported values: {}", quoted.join(", ")));
         }
-        if let Some(field) = &rule.field_path
+        if let Some(field) = &field_path
             && field_of(schema, field).is_none()
         {
             fault("fieldPath", Some(field), "fieldPath must be a valid path");
@@ -208,7 +212,7 @@ impl Reader {
                 .map_err(|error| fault("rule", Some(&rule.rule), &error))
                 .ok()
         };
-        let message_expression = rule.message_expression.as_deref().and_then(|source| {
+        let message_expression = message_expression.as_deref().and_then(|source| {
             if source.len() > MAX_MESSAGE_EXPRESSION_BYTES {
                 let most = format!("must be no more than {MAX_MESSAGE_EXPRESSION_BYTES} bytes");
                 fault("messageExpression", None, &most);
@@ -245,10 +249,10 @@ impl Reader {
         Some(Rule {
             text: rule.rule.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_string(),
             program: program?,
-            message: rule.message.clone().filter(|message| !message.is_empty()),
+            message: message.map(|message| message.trim().to_string()),
             message_expression,
             reason: rule.reason.clone(),
-            field_path: rule.field_path.clone(),
+            field_path,
             is_transition,
             optional_old,
         })
@@ -274,7 +278,7 @@ fn field_of<'a>(schema: &'a JSONSchemaProps, path: &str) -> Option<&'a JSONSchem
             },
         };
     }
-    (!path.is_empty()).then_some(schema)
+    Some(schema)
 }
 
 impl SchemaRules {
@@ -438,6 +442,39 @@ impl Rule {
             Some("FieldValueDuplicate") => errors.duplicate_because(&path, value, message),
             _ if value.is_object() || value.is_array() => errors.invalid_itself(&path, message),
             _ => errors.invalid(&path, value, message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn empty_fields_of_a_rule_are_unset_api_14() {
+        let faults = |rule: Value| {
+            let schema = json!({"type": "object", "properties": {"a": {"type": "string"}},
+                "x-kubernetes-validations": [rule]});
+            let (rules, faults, _) = read(&serde_json::from_value(schema).unwrap());
+            assert_eq!(rules.rules.len(), usize::from(faults.is_empty()));
+            faults.into_iter().map(|fault| fault.message).collect::<Vec<_>>()
+        };
+        for rule in [
+            json!({"rule": "true", "fieldPath": "", "message": "", "messageExpression": ""}),
+            json!({"rule": "true", "fieldPath": ".a", "message": "must be true\n"}),
+            json!({"rule": "true", "messageExpression": "'a is %s'.format([self.a])"}),
+            json!({"rule": "semver(self.a, true).isGreaterThan(semver('1.33.0'))"}),
+        ] {
+            assert_eq!(faults(rule.clone()), [""; 0], "{rule}");
+        }
+        for (rule, expected) in [
+            (json!({"rule": "true", "fieldPath": " "}), "fieldPath must be a valid path"),
+            (json!({"rule": "true", "message": " "}), "message must be non-empty if specified"),
+            (json!({"rule": "true", "message": "a\nb"}), "message must not contain line breaks"),
+        ] {
+            assert_eq!(faults(rule.clone()), [expected], "{rule}");
         }
     }
 }

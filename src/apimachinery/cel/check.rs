@@ -3,6 +3,7 @@
 
 use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, StructExpr};
 
+use super::format;
 use super::macros::Macro;
 use super::named_formats;
 use super::node::{ExpressionError, NAMESPACES, PairKind, VARIABLES, fault, type_named, unescape};
@@ -31,6 +32,7 @@ const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
             "isIP",
             "isCIDR",
             "isURL",
+            "isSemver",
             "isUnspecified",
             "isLoopback",
             "isLinkLocalMulticast",
@@ -69,6 +71,9 @@ const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
             "indexOf",
             "family",
             "prefixLength",
+            "major",
+            "minor",
+            "patch",
             "getFullYear",
             "getMonth",
             "getDate",
@@ -96,6 +101,8 @@ const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
             "substring",
             "replace",
             "join",
+            "format",
+            "strings.quote",
             "find",
             "getScheme",
             "getHost",
@@ -140,6 +147,7 @@ const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
             "masked",
             "url",
             "getQuery",
+            "semver",
             "optional.of",
             "optional.none",
             "optional.ofNonZeroValue",
@@ -172,8 +180,20 @@ pub(super) fn result_of(name: &str) -> Option<Type<'static>> {
 }
 
 /// Functions that apply to strings only.
-const OF_TEXTS: [&str; 8] =
-    ["matches", "startsWith", "endsWith", "contains", "lowerAscii", "upperAscii", "substring", "split"];
+const OF_TEXTS: [&str; 12] = [
+    "matches",
+    "startsWith",
+    "endsWith",
+    "contains",
+    "lowerAscii",
+    "upperAscii",
+    "substring",
+    "split",
+    "format",
+    "strings.quote",
+    "semver",
+    "isSemver",
+];
 
 /// Returns the type of an expression, which must be one of `expected`, or the first error.
 pub(super) fn check(
@@ -355,6 +375,16 @@ impl<'s> Checker<'s, '_> {
         }
     }
 
+    /// Checks a constant format string and its arguments.
+    fn format(&mut self, at: u64, format: &str, arguments: &[IdedExpr]) -> Result<Type<'s>, ExpressionError> {
+        let types = arguments.iter().map(|argument| self.check(argument)).collect::<Result<Vec<_>, _>>()?;
+        format::check(format, &types).map_err(|(index, error)| {
+            let argument = index.and_then(|index| arguments.get(index));
+            fault(argument.map_or(at, |argument| argument.id), error)
+        })?;
+        Ok(Type::Text)
+    }
+
     fn find(&self, name: &str) -> Option<Type<'s>> {
         self.scope.iter().rev().find(|(known, _)| known == name).map(|(_, type_)| *type_)
     }
@@ -382,6 +412,9 @@ impl<'s> Checker<'s, '_> {
     fn call(&mut self, at: u64, call: &CallExpr) -> Result<Type<'s>, ExpressionError> {
         if let Some(found) = Macro::of(call) {
             return self.expanded(&found?);
+        }
+        if let Some((format, arguments)) = constant_format(call) {
+            return self.format(at, format, arguments);
         }
         let mut name = call.func_name.as_str();
         let namespaced;
@@ -434,12 +467,25 @@ impl<'s> Checker<'s, '_> {
                 Ok(field_schema(Some(schema), "").map_or(Type::Dyn, Type::of_schema))
             }
             (name, [of, ..]) if OF_TEXTS.contains(&name) && !of.overlaps(Type::Text) => Err(no_overload()),
+            ("format", [_, list]) if !list.overlaps(Type::List) => Err(no_overload()),
             ("size", [of]) if of.is_number() || matches!(of, Type::Bool) => Err(no_overload()),
             (name, []) if name.strip_prefix("format.").is_some_and(|n| named_formats::find(n).is_some()) => {
                 Ok(Type::Dyn)
             }
             _ => result_of(name).ok_or_else(|| undeclared(at, name)),
         }
+    }
+}
+
+/// Returns the format string and the arguments of `'…'.format([…])`, if both are written out.
+fn constant_format(call: &CallExpr) -> Option<(&str, &[IdedExpr])> {
+    match (call.func_name.as_str(), call.target.as_deref().map(|target| &target.expr), call.args.as_slice()) {
+        (
+            "format",
+            Some(Expr::Literal(LiteralValue::String(format))),
+            [IdedExpr { expr: Expr::List(list), .. }],
+        ) => Some((format.inner(), &list.elements)),
+        _ => None,
     }
 }
 

@@ -1,5 +1,5 @@
 //! The functions that CEL expressions can call: CEL's own, and Kubernetes' libraries for strings, lists, regular
-//! expressions, quantities, addresses, URLs, sets and formats.
+//! expressions, quantities, versions, addresses, URLs, sets and formats.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,8 +13,9 @@ use regex::Regex;
 
 use super::durations::duration;
 use super::operators::position;
+use super::semver::SemanticVersion;
 use super::values::{Outcome, Text, Val};
-use super::{Budget, Error, named_formats, other};
+use super::{Budget, Error, format, named_formats, other};
 use crate::pattern;
 use object::quantity::Amount;
 
@@ -81,6 +82,7 @@ fn library<'a>(
             Ok(if value.is_some() { values[0].clone() } else { or.clone() })
         }
         ("jsonpatch.escapeKey", [Val::Text(key)]) => Ok(Val::text(key.replace('~', "~0").replace('/', "~1"))),
+        ("strings.quote", [Val::Text(text)]) => Ok(Val::text(format::quoted(text))),
         ("format.named", [Val::Text(text)]) => {
             Ok(named_formats::find(text).map_or(Val::Optional(None), |name| Val::some(Val::Format(name))))
         }
@@ -97,6 +99,7 @@ fn library<'a>(
         }
         _ => {
             return quantities(name, values)
+                .or_else(|| versions(name, values, budget))
                 .or_else(|| addresses(name, values))
                 .or_else(|| urls(name, values, budget))
                 .or_else(|| sets(name, values, budget))
@@ -178,6 +181,12 @@ fn of_text<'a>(
                 }
             }
             texts(all)
+        }
+        ("format", [list]) => {
+            if let Err(error) = budget.take(list.size().unwrap_or_default() as u64) {
+                return Some(Err(error));
+            }
+            return Some(format::format(text, &list.items()?, budget).map(Val::text));
         }
         ("lowerAscii", []) => Val::text(text.to_ascii_lowercase()),
         ("upperAscii", []) => Val::text(text.to_ascii_uppercase()),
@@ -371,7 +380,13 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
         },
         (
             "string",
-            Val::Map(_) | Val::List(_) | Val::Joined(..) | Val::Json(..) | Val::Null | Val::Optional(_),
+            Val::Map(_)
+            | Val::List(_)
+            | Val::Joined(..)
+            | Val::Json(..)
+            | Val::Null
+            | Val::Optional(_)
+            | Val::SemanticVersion(_),
         ) => return None,
         ("string", value) => Ok(Val::text(value.to_display_string())),
         ("bytes", Val::Text(text)) => Ok(Val::Bytes(text.as_bytes().into())),
@@ -440,6 +455,40 @@ fn quantities<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
                 _ => return None,
             };
             Val::Quantity(if name == "add" { *a + b } else { *a - b })
+        }
+        _ => return None,
+    }))
+}
+
+fn versions<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
+    let parsed = |text: &str, normalize: &[Val<'_>]| match normalize {
+        [] => Some(SemanticVersion::parse(text, false)),
+        [Val::Bool(normalize)] => Some(SemanticVersion::parse(text, *normalize)),
+        _ => None,
+    };
+    let part = |part: u64| Val::Int(part.cast_signed());
+    Some(Ok(match (name, values) {
+        ("semver", [Val::Text(text), normalize @ ..]) => {
+            let version = parsed(text, normalize)?.map_err(other);
+            return Some(version.map(|version| Val::SemanticVersion(Rc::new(version))));
+        }
+        ("isSemver", [Val::Text(text), normalize @ ..]) => Val::Bool(parsed(text, normalize)?.is_ok()),
+        ("major", [Val::SemanticVersion(version)]) => part(version.major),
+        ("minor", [Val::SemanticVersion(version)]) => part(version.minor),
+        ("patch", [Val::SemanticVersion(version)]) => part(version.patch),
+        (
+            "isGreaterThan" | "isLessThan" | "compareTo",
+            [Val::SemanticVersion(a), Val::SemanticVersion(b)],
+        ) => {
+            if let Err(error) = budget.take(a.bytes().min(b.bytes()) as u64 / 10) {
+                return Some(Err(error));
+            }
+            let order = a.cmp(b);
+            match name {
+                "isGreaterThan" => Val::Bool(order == Ordering::Greater),
+                "isLessThan" => Val::Bool(order == Ordering::Less),
+                _ => Val::Int(order as i64),
+            }
         }
         _ => return None,
     }))

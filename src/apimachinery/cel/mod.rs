@@ -11,8 +11,10 @@ mod authorization_check;
 mod check;
 mod cost;
 mod decl_type;
+mod doubles;
 mod durations;
 mod eval;
+mod format;
 mod functions;
 mod lists;
 mod macros;
@@ -21,6 +23,7 @@ mod node;
 mod operators;
 mod program;
 mod reader;
+mod semver;
 mod types;
 mod values;
 

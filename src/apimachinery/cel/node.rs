@@ -118,7 +118,8 @@ pub(super) fn fault(at: u64, message: impl Into<String>) -> ExpressionError {
 }
 
 /// Names before a dot that are no values: `math.greatest(…)` is a function of that name.
-pub(super) const NAMESPACES: [&str; 7] = ["optional", "math", "sets", "format", "ip", "cidr", "jsonpatch"];
+pub(super) const NAMESPACES: [&str; 8] =
+    ["optional", "math", "sets", "format", "ip", "cidr", "jsonpatch", "strings"];
 
 /// Returns the type of a name, as in `type(self.x) == string`.
 pub(super) fn type_named(name: &str) -> Option<&'static str> {

@@ -65,6 +65,7 @@ pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> 
 fn letters(a: &Val<'_>, b: &Val<'_>) -> u64 {
     let size = |value: &Val<'_>| match value {
         Val::Text(_) | Val::Bytes(_) => value.size().unwrap_or_default(),
+        Val::SemanticVersion(version) => version.bytes(),
         _ => 0,
     };
     size(a).min(size(b)) as u64 / 10
@@ -260,6 +261,7 @@ impl Val<'_> {
             (Val::Address(a), Val::Address(b)) => a == b,
             (Val::Range(a), Val::Range(b)) => a == b,
             (Val::Url(a), Val::Url(b)) => a == b,
+            (Val::SemanticVersion(a), Val::SemanticVersion(b)) => a == b,
             (Val::Type(a), Val::Type(b)) | (Val::Format(a), Val::Format(b)) => a == b,
             _ if self.is_number() && other.is_number() => {
                 self.compare(other).flatten() == Some(Ordering::Equal)

@@ -120,6 +120,145 @@ fn errors_are_reported_when_a_rule_is_written_api_14() {
     }
 }
 
+/// From cel-go's `TestStringFormat`.
+#[test]
+fn strings_are_formatted_as_by_cel_go_api_14() {
+    for (format, arguments, expected) in [
+        ("no substitution", "", "no substitution"),
+        ("min %d > max %d", "self.count, 2", "min 3 > max 2"),
+        ("str is %s and some more", "'filler'", "str is filler and some more"),
+        ("%%%s%% and also %%", "'text'", "%text% and also %"),
+        ("é%sé", "self.name", "éwebé"),
+        ("%.3f", "1.2345", "1.234"),
+        ("%f", "12345.5", "12,345.500000"),
+        ("%f %f %f", "'NaN', 'Infinity', '-Infinity'", "NaN ∞ -∞"),
+        ("%e", "2.71828", "2.718280\u{202f}×\u{202f}10⁰⁰"),
+        ("%.1e", "dyn(0.00123)", "1.2\u{202f}×\u{202f}10⁻⁰³"),
+        ("%b %b %b", "-5, uint(64), true", "-101 1000000 1"),
+        ("%o %o", "11, -11", "13 -13"),
+        ("%x %X %x", "30, 6000, -30", "1e 1770 -1e"),
+        ("%x", "'Hello world!'", "48656c6c6f20776f726c6421"),
+        ("%X", "b'\\x00byte string'", "006279746520737472696E67"),
+        ("%s %s", "2.71, 0.000000002", "2.71 2e-09"),
+        ("%s", "[2.71, 0.0 / 0.0, 1.0 / 0.0]", "[2.710000, \"NaN\", \"+Inf\"]"),
+        ("%s %s %s", "null, true, type('x')", "null true string"),
+        ("%s %s", "duration('1h45m47s'), duration('2ns')", "6347s 0.000000002s"),
+        ("%s %s", "self.at, b'xyz'", "2026-11-21T01:02:03Z xyz"),
+        (
+            "%s",
+            "['a\"', 3.14, null, [9], timestamp('2023-02-03T23:31:20Z')]",
+            "[\"a\\\"\", 3.140000, null, [9], timestamp(\"2023-02-03T23:31:20Z\")]",
+        ),
+        (
+            "%s",
+            "{'key5': b'xyz', 'key2': duration('2h'), 'key4': true, 1: [uint(2)]}",
+            "{\"key2\":duration(\"7200s\"), \"key4\":true, \"key5\":b\"xyz\", 1:[2]}",
+        ),
+        (
+            "%s %s",
+            "self.parts, self.labels",
+            "[{\"name\":\"x\", \"size\":1}, {\"name\":\"y\", \"size\":2}] {\"k\":\"v\", \"l\":\"w\"}",
+        ),
+    ] {
+        let source = format!("'{format}'.format([{arguments}])");
+        let (schema, object) = (schema(), object());
+        let program = Program::compile(&source, &[("self", Type::Object(&schema))], &[Type::Text]).unwrap();
+        let value = program.run(&[("self", Val::of_json(&object, Some(&schema)))], &mut Budget::default());
+        assert_eq!(value.as_ref().ok().and_then(Val::as_text), Some(expected), "{source}: {value:?}");
+    }
+    let quoted = r#"strings.quote('a"\\é' + '\n\a') == '"a\\"\\\\é\\n\\a"'"#;
+    assert_eq!(evaluate(quoted), Ok(true), "{quoted}");
+}
+
+/// A constant format string is checked with the rule, any other when the rule runs.
+#[test]
+fn a_bad_format_is_refused_api_14() {
+    let clause = "could not parse formatting clause: ";
+    let precision = format!("{clause}error while parsing precision: ");
+    let convert = format!("{precision}error while converting precision to integer: strconv.Atoi: parsing ");
+    let strings = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, \
+                   types, durations, and timestamps";
+    for (format, arguments, expected) in [
+        ("%s %s", "'abc'", "index 1 out of range".to_string()),
+        ("filler %", "1", "unexpected end of string".into()),
+        ("%j", "123", format!("{clause}unrecognized formatting clause \"j\"")),
+        ("%E", "0.5", format!("{clause}unrecognized formatting clause \"E\"")),
+        ("%é", "0.5", format!("{clause}unrecognized formatting clause \"é\"")),
+        ("%.34", "5.0", format!("{precision}could not find end of precision specifier")),
+        ("%.f", "5.0", format!("{convert}\"\": invalid syntax")),
+        ("%.99999999999999999999f", "5.0", format!("{convert}\"99999999999999999999\": value out of range")),
+        ("%d", "5.2", "decimal clause can only be used on integers, was given double".into()),
+        ("%d", "null", "decimal clause can only be used on integers, was given null_type".into()),
+        ("%d", "[1]", "decimal clause can only be used on integers, was given list".into()),
+        ("%f", "true", "fixed-point clause can only be used on doubles, was given bool".into()),
+        ("%e", "1", "scientific clause can only be used on doubles, was given int".into()),
+        ("%b", "'a'", "only integers and bools can be formatted as binary, was given string".into()),
+        (
+            "%x",
+            "2.5",
+            "only integers, byte buffers, and strings can be formatted as hex, was given double".into(),
+        ),
+        ("%o", "self.name", "octal clause can only be used on integers, was given string".into()),
+    ] {
+        let source = format!("'{format}'.format([{arguments}]) == ''");
+        let error = evaluate(&source).unwrap_err();
+        assert!(error.contains("compilation failed") && error.contains(&expected), "{source}\n{error}");
+        let source = format!("'{format}'.format([dyn({arguments})]) == ''");
+        let error = evaluate(&source).unwrap_err();
+        assert!(error.contains(&expected), "{source}\n{error}");
+        // Neither is constant.
+        let source = format!("dyn('{format}').format([dyn({arguments})]) == ''");
+        let error = evaluate(&source).unwrap_err();
+        assert!(!error.contains("compilation failed") && error.ends_with(&expected), "{source}\n{error}");
+    }
+    for (source, expected) in [
+        ("'%s'.format(['a', 'b']) == ''", "too many arguments supplied to string.format (expected 1, got 2)"),
+        ("'%s'.format('a') == ''", "found no matching overload for 'format' applied to 'string.(string)'"),
+        ("'%s'.format([slef]) == ''", "undeclared reference to 'slef'"),
+        ("strings.quote(1) == ''", "found no matching overload for 'strings.quote' applied to '(int)'"),
+        ("isSemver([1])", "found no matching overload for 'isSemver' applied to '(list(dyn))'"),
+        ("'%s'.format([quantity('1')]) == ''", &format!("error during formatting: {strings}, was given kub")),
+        ("'%s'.format([[ip('::1')]]) == ''", "error during formatting: no formatting function for net.IP"),
+        (
+            "'%s'.format([{1.5: 1}]) == ''",
+            "error during formatting: no formatting function for map key of type double",
+        ),
+        (
+            "'%s'.format([b'\\xff']) == ''",
+            "could not convert argument \"invalid UTF-8 in bytes, cannot convert to string\" to string",
+        ),
+    ] {
+        let error = evaluate(source).unwrap_err();
+        assert!(error.contains(expected), "{source}\n{error}");
+    }
+}
+
+/// From Kubernetes' `TestSemver`.
+#[test]
+fn versions_are_compared_as_in_kubernetes_api_14() {
+    for source in [
+        "isSemver('1.2.3-beta.1+build.1') && !isSemver('') && !isSemver('v1.0.0') && !isSemver(' 1.0.0')",
+        "!isSemver('1. 0.0') && !isSemver('1.0.0 ') && !isSemver('01.01.01') && !isSemver('1.1')",
+        "!isSemver('', true) && !isSemver(' 1.0.0', true) && isSemver('v1.0.0', true) && isSemver('1', true)",
+        "isSemver('01.01.01', true) && isSemver('1.1', true) && !isSemver('1.1', self.count == 1)",
+        "semver('v01.01', true) == semver('1.1.0') && semver('1.2.3') != semver('1.0.0')",
+        "semver('1.2.3+a') == semver('1.2.3+b') && semver('1.2.3') in [semver('1.2.3')]",
+        "semver('1.0.0').isLessThan(semver('1.2.3')) && !semver('1.0.0').isLessThan(semver('1.0.0'))",
+        "semver('1.2.3').isGreaterThan(semver('1.2.3-rc.1')) && semver('1.0.0').compareTo(semver('1.2.3')) == -1",
+        "semver('1.2.3').compareTo(semver('1.2.3')) == 0 && semver('1.10.0').compareTo(semver('1.9.0')) == 1",
+        "semver('1.2.3').major() == 1 && semver('1.2.3').minor() == 2 && semver('1.2.3').patch() == 3",
+    ] {
+        assert_eq!(evaluate(source), Ok(true), "{source}");
+    }
+    for (source, expected) in [
+        ("semver('v1.0') == semver('1.0.0')", "No Major.Minor.Patch elements found"),
+        ("semver('1.0.0').isLessThan(quantity('1'))", "no such overload: isLessThan"),
+        ("string(dyn(semver('1.0.0'))) == ''", "no such overload: string"),
+    ] {
+        assert_eq!(evaluate(source), Err(expected.to_string()), "{source}");
+    }
+}
+
 /// Schemas rarely describe metadata further than as an object.
 #[test]
 fn a_rule_of_a_whole_object_finds_its_name_api_14() {
@@ -217,6 +356,15 @@ fn a_hostile_rule_ends_api_14() {
          self.all(a, self.all(b, u.getQuery().size() > 0))))",
         "cel.bind(t, self.map(a, 'xxxxxxxxxx').join(''), self.all(a, self.all(b, t <= t)))",
         "cel.bind(t, self.map(a, 'AAAAAAAAAA').join(''), t.findAll('.*[^A-Z]|[A-Z]').size() > 0)",
+        // Each comparison of versions reads them.
+        "cel.bind(v, semver('1.0.0-' + self.map(a, 'xxxxxxxxxx').join('')), self.all(a, self.all(b, v == v)))",
+        "cel.bind(v, semver('1.0.0-' + self.map(a, 'xxxxxxxxxx').join('')), \
+         self.all(a, self.all(b, v.compareTo(v) == 0)))",
+        // A format makes a long text of little.
+        "'%.9999999f%.9999999f'.format([1.0, 1.0]) == ''",
+        "'%.99999999999999f'.format([1.0]) == ''",
+        "self.all(a, '%s'.format([self.map(b, self.map(c, b))]).size() > 0)",
+        "cel.bind(t, self.map(a, 'xxxxxxxxxx').join(''), self.all(a, self.all(b, '%x'.format([t]) != '')))",
         // A computed map is searched linearly.
         "cel.bind(a, self.map(i, i), cel.bind(b, a + a + a + a + a + a + a + a, cel.bind(c, b + b + b + b, \
          cel.bind(m, c.transformMap(i, v, v), m == m))))",
@@ -253,6 +401,8 @@ fn a_hostile_rule_ends_api_14() {
         "a39 in [a39]",
         "sets.equivalent([a39], [a39])",
         "optional.of(a39) == optional.of(a39)",
+        "'%s'.format([a39]) == ''",
+        "'%s'.format([{1: a39}]) == ''",
     ] {
         let program = Program::compile(&doubled(last), &[], &[Type::Bool]).unwrap();
         let value = program.run(&[], &mut Budget::default());

@@ -14,8 +14,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::Value;
 
 use super::authorization_check::Authority;
+use super::doubles;
 use super::durations::duration;
 use super::node::Literal;
+use super::semver::SemanticVersion;
 use super::{Budget, Error};
 use object::quantity::Amount;
 
@@ -73,6 +75,8 @@ pub enum Val<'a> {
     Duration(SignedDuration),
     /// A quantity of Kubernetes.
     Quantity(Amount),
+    /// A semantic version.
+    SemanticVersion(Rc<SemanticVersion>),
     /// An IP address.
     Address(IpAddr),
     /// A range of IP addresses.
@@ -279,7 +283,7 @@ impl<'a> Val<'a> {
             Self::Bool(value) => value.to_string(),
             Self::Int(value) => value.to_string(),
             Self::Uint(value) => value.to_string(),
-            Self::Double(value) => value.to_string(),
+            Self::Double(value) => doubles::shortest(*value),
             Self::Time(time) => time.to_string(),
             Self::Duration(duration) => {
                 let seconds = format!("{}.{:09}", duration.as_secs().abs(), duration.subsec_nanos().abs());
@@ -310,6 +314,7 @@ impl<'a> Val<'a> {
             Self::Time(_) => "google.protobuf.Timestamp",
             Self::Duration(_) => "google.protobuf.Duration",
             Self::Quantity(_) => "kubernetes.Quantity",
+            Self::SemanticVersion(_) => "kubernetes.Semver",
             Self::Address(_) => "net.IP",
             Self::Range(_) => "net.CIDR",
             Self::Url(_) => "kubernetes.URL",

@@ -96,6 +96,11 @@ pub(super) fn call_estimate<'d>(
             CallEstimate::of(cost.saturating_add(parsed))
         }
         ("validate", _, [of]) => CallEstimate::of(scaled(traversed(of), FORMAT_PATTERN * PER_PATTERN_LETTER)),
+        ("strings.quote", _, [of]) => {
+            let size = of.size();
+            // Each letter may be escaped; two quotation marks.
+            CallEstimate::sized(traversed(of), size.plus(Size::up_to(size.max)).plus(Size::exactly(2)))
+        }
         ("format", Some(of), _) => CallEstimate::of(traversed(of)),
         ("bytes", _, [of]) if matches!(of.kind, Kind::Text | Kind::Dyn) => {
             let size = of.size();
@@ -196,7 +201,7 @@ fn matched(of: Size, pattern: Size) -> u64 {
 fn compared(name: &str, a: &Value<'_>, b: &Value<'_>) -> u64 {
     match (&a.kind, &b.kind) {
         (Kind::Extension(one), Kind::Extension(other)) if name == "_==_" && one == other => match *one {
-            "quantity" | "ip" | "cidr" => 1,
+            "quantity" | "ip" | "cidr" | "semver" => 1,
             "format" => scaled(FORMAT_LETTERS, PER_LETTER),
             "url" => b.size.unwrap_or(Size::exactly(1)).cost(PER_LETTER),
             _ => scaled(a.size().max.min(b.size().max), PER_LETTER),
@@ -285,6 +290,7 @@ pub(super) fn result<'d>(
         "ip" => Kind::Extension("ip"),
         "cidr" | "masked" => Kind::Extension("cidr"),
         "url" => Kind::Extension("url"),
+        "semver" => Kind::Extension("semver"),
         "type" => Kind::Extension("type"),
         "getQuery" => Kind::map(Kind::Text, Kind::list(Kind::Text)),
         "format.named" => Kind::optional(Kind::Extension("format")),

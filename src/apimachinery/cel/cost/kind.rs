@@ -22,7 +22,7 @@ pub(super) enum Kind<'d> {
     Map(Rc<(Kind<'d>, Kind<'d>)>),
     Object(&'d DeclType),
     Optional(Rc<Kind<'d>>),
-    /// A type of an extension library: `quantity`, `url`, `ip`, `cidr`, `format`.
+    /// A type of an extension library: `quantity`, `semver`, `url`, `ip`, `cidr`, `format`.
     Extension(&'static str),
 }
 

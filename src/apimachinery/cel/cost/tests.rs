@@ -212,6 +212,18 @@ fn functions_of_libraries_cost_what_kubernetes_says_api_14() {
         ("self.val1.indexOf('o', 2) == 2", 314_576),
         ("self.val1.matches('^[^0-9]*$')", 943_721),
         ("!self.val1.matches('^[0-9]*$')", 629_149),
+        ("strings.quote('ABCDEFGHIJ abcdefghij') == strings.quote('ABCDEFGHIJ abcdefghij')", 11),
+        ("semver('1234.56789012345.67890123456789') == semver('1.0.0')", 4 + 1 + 1),
+        ("isSemver('1.0.0', true)", 1),
+        ("semver('1.2.3').major() == 1", 2 + 1),
+        ("semver('1.0.0').isLessThan(semver('1.1.0'))", 3),
+        ("semver('1.0.0').compareTo(semver('1.2.3')) == 1", 3 + 1),
+        // The list, and a tenth of the format string.
+        (
+            "'%d %d %d, %s %s %s, %d %d %d, %s %s %s'.format([1, 2, 3, 'A', 'B', 'C', 4, 5, 6, 'D', 'E', 'F'])",
+            14,
+        ),
+        ("'unescaped unicode: %e, escaped unicode: %e'.format([2.71828, 2.71828])", 15),
     ] {
         assert_eq!(cost(&texts, true, rule), expected, "{rule}");
     }
