@@ -187,7 +187,10 @@ fn decode(media_type: &str, bytes: &[u8]) -> Result<ReadValue, ApiError> {
 
 fn json(bytes: &[u8]) -> Result<ReadValue, ApiError> {
     match serde_json::from_slice(bytes) {
-        Ok(value) => Ok(ReadValue { value, duplicates: DuplicateFields::Json(duplicate_fields(bytes)) }),
+        Ok(value) => {
+            let duplicates = DuplicateFields::Json(duplicate_fields(bytes, &value));
+            Ok(ReadValue { value, duplicates })
+        }
         Err(error) => Err(ApiError::BadRequest(format!(
             "the object provided is unrecognized: couldn't get version/kind; json parse error: {error}"
         ))),

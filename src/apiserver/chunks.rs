@@ -34,6 +34,8 @@ impl ChunkBuilder {
         }
         if self.gathered.len() >= PIECE_BYTES {
             self.cut();
+            // More will follow: the next chunk does not grow step by step.
+            self.gathered.reserve(PIECE_BYTES + SHARED_BYTES);
         }
     }
 

@@ -73,9 +73,9 @@ pub(super) fn handle(
     let list = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items});
     let body = match format.form() {
         Representation::Table(version) => status_table(version, &found),
-        Representation::Metadata(version) if is_single => partial(version, &found[0]),
+        Representation::Metadata(version) if is_single => version.partial(&found[0]["metadata"]),
         Representation::Metadata(version) => {
-            let items = found.iter().map(|status| partial(version, status)).collect();
+            let items = found.iter().map(|status| version.partial(&status["metadata"])).collect();
             list("PartialObjectMetadata", version.api_version(), items)
         }
         Representation::Object if is_single => found.into_iter().next().unwrap_or_default(),
@@ -89,12 +89,8 @@ fn status(name: &str) -> Value {
         "conditions": [{"type": "Healthy", "status": "True", "message": "ok"}]})
 }
 
-fn partial(version: MetaVersion, status: &Value) -> Value {
-    version.partial(&status["metadata"])
-}
-
 fn status_table(version: MetaVersion, all: &[Value]) -> Value {
-    let row = |status: &Value| json!({"cells": [status["metadata"]["name"], "Healthy", "ok", ""], "object": partial(version, status)});
+    let row = |status: &Value| json!({"cells": [status["metadata"]["name"], "Healthy", "ok", ""], "object": version.partial(&status["metadata"])});
     let columns = ["Name", "Status", "Message", "Error"].map(|name| (name, "string"));
     table::of_rows(version, &columns, &all.iter().map(row).collect::<Vec<_>>())
 }

@@ -77,12 +77,12 @@ pub(super) fn handle(
     let body = match format.form() {
         Representation::Table(version) => table(version, &measured),
         Representation::Object if single => measured.into_iter().next().unwrap_or_default(),
-        Representation::Metadata(version) if single => partial(version, &measured[0]),
+        Representation::Metadata(version) if single => version.partial(&measured[0]["metadata"]),
         form => {
             let listed = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items});
             match form {
                 Representation::Metadata(version) => {
-                    let items = measured.iter().map(|m| partial(version, m)).collect();
+                    let items = measured.iter().map(|m| version.partial(&m["metadata"])).collect();
                     listed("PartialObjectMetadata", version.api_version(), items)
                 }
                 _ => listed(target.kind(), &format!("{GROUP}/{VERSION}"), measured),
@@ -166,10 +166,6 @@ fn amounts(usage: ResourceUsage) -> Value {
     json!({"cpu": cpu, "memory": format!("{}Ki", usage.memory_bytes.div_ceil(1024))})
 }
 
-fn partial(version: MetaVersion, measured: &Value) -> Value {
-    version.partial(&measured["metadata"])
-}
-
 fn table(version: MetaVersion, measured: &[Value]) -> Value {
     let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
     let rows: Vec<Value> = measured
@@ -187,7 +183,7 @@ fn table(version: MetaVersion, measured: &[Value]) -> Value {
             };
             json!({
                 "cells": [m["metadata"]["name"], sum("cpu", "n"), sum("memory", "Ki"), m["window"]],
-                "object": partial(version, m),
+                "object": version.partial(&m["metadata"]),
             })
         })
         .collect();

@@ -40,7 +40,8 @@ pub(super) async fn respond_with_object(
     Ok(ShownRevision::up_to(object.revision(), response))
 }
 
-/// Returns the object as it was stored, once it is durable.
+/// Returns the object as it was stored, once it is durable. It is encoded while the disk writes: the disk then often
+/// finds the encoding.
 pub(super) async fn respond_with_stored(
     server: &Server,
     served: ServedKind,
@@ -49,8 +50,9 @@ pub(super) async fn respond_with_stored(
     options: &WriteOptions,
     stored: &Arc<Object>,
 ) -> Result<Response, ApiError> {
+    let response = respond_with_object(server, served, status, format, stored).await;
     server.wait_durable(stored, options).await?;
-    respond_with_object(server, served, status, format, stored).await
+    response
 }
 
 /// Returns the scale of a workload, in the kind's version.

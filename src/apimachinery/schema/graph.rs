@@ -121,10 +121,8 @@ impl Field {
     /// Returns the shape of a value of this field, which is a field of `holder`. In the schemas of
     /// definitions some fields accept values of several types; the value determines which.
     pub(super) fn shape_of(&self, holder: &ObjectType, value: &Value) -> Cow<'_, Shape> {
-        let Some(schema) = graph().named(holder.name).filter(|_| holder.name.ends_with(SCHEMA)) else {
-            return Cow::Borrowed(&self.shape);
-        };
-        let schema = Shape::Object(schema);
+        let schema = holder.name.ends_with(SCHEMA).then(|| graph().named(holder.name)).flatten();
+        let Some(schema) = schema.map(Shape::Object) else { return Cow::Borrowed(&self.shape) };
         let shape = match (self.name, value) {
             ("items", Value::Array(_)) => Shape::List(Box::new(schema)),
             ("additionalItems" | "additionalProperties", Value::Bool(_)) => Shape::Scalar(Scalar::Bool),

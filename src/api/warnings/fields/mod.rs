@@ -8,7 +8,6 @@ mod inert;
 
 pub use inert::INERT;
 
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
@@ -61,11 +60,10 @@ impl ValueCondition {
     }
 }
 
-/// The index for the walk through a document.
+/// The fields without effect, by the index of the type that has them.
 struct Index {
-    /// The fields without effect by type; only types that have some.
-    fields: HashMap<TypeId, HashMap<&'static str, &'static InertField>>,
-    /// For each type, by its index: true if values of the type can contain a field without effect.
+    fields: Vec<Vec<&'static InertField>>,
+    /// True if values of the type can contain a field without effect.
     leads: Vec<bool>,
 }
 
@@ -74,11 +72,11 @@ static INDEX: LazyLock<Index> = LazyLock::new(Index::build);
 impl Index {
     fn build() -> Self {
         let graph = graph();
-        let mut fields: HashMap<TypeId, HashMap<_, _>> = HashMap::new();
-        let mut leads = vec![false; graph.types().count()];
+        let count = graph.types().count();
+        let (mut fields, mut leads) = (vec![Vec::new(); count], vec![false; count]);
         for inert in INERT {
             if let Some(id) = graph.named(inert.of) {
-                fields.entry(id).or_default().insert(inert.field, inert);
+                fields[id.index()].push(inert);
                 leads[id.index()] = true;
             }
         }
@@ -117,7 +115,7 @@ pub(super) fn warnings(object: &Object) -> Vec<String> {
     let root = graph().root(info.group, info.version, info.name);
     let Some(root) = root.filter(|root| INDEX.leads[root.index()]) else { return Vec::new() };
     let mut walk = FieldWalk { path: String::new(), warnings: Vec::new() };
-    walk.object(root, &object.to_value());
+    walk.object(root, &object.content());
     walk.warnings
 }
 
@@ -129,15 +127,13 @@ struct FieldWalk {
 impl FieldWalk {
     fn object(&mut self, id: TypeId, value: &Value) {
         let Value::Object(entries) = value else { return };
-        let (type_, inert, top) = (graph().get(id), INDEX.fields.get(&id), self.path.is_empty());
-        for field in &type_.fields {
+        let (type_, inert, top) = (graph().get(id), &INDEX.fields[id.index()], self.path.is_empty());
+        for (name, value) in entries {
             // Controllers write the status, so it causes no warnings.
-            let Some(value) = entries.get(field.name).filter(|_| !(top && field.name == "status")) else {
-                continue;
-            };
+            let Some(field) = type_.field(name).filter(|_| !(top && name == "status")) else { continue };
             let length = self.path.len();
-            let _ = write!(self.path, "{}{}", if top { "" } else { "." }, field.name);
-            match inert.and_then(|inert| inert.get(field.name)).filter(|inert| inert.when.matches(value)) {
+            let _ = write!(self.path, "{}{name}", if top { "" } else { "." });
+            match inert.iter().find(|inert| inert.field == name && inert.when.matches(value)) {
                 Some(inert) if self.warnings.len() < MAX_WARNINGS => {
                     self.warnings.push(format!("{}: {}", self.path, inert.text));
                 }
