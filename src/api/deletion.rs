@@ -11,15 +11,12 @@ use super::admission::{Attributes, Operation, Options, Subject};
 use super::served_kinds::Defaults;
 use super::write_refusal::write_refusal;
 use super::{Api, ApiError, DeleteOptions, Propagation, Selection, admission, definitions};
+pub use apimachinery::validate::metadata::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
 use base::clock;
 use object::owner::is_terminating;
 use object::{Body, Key, Kind, Object};
 use store::WriteError;
 
-/// The finalizer under which dependents are deleted first.
-pub const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
-/// The finalizer under which dependents are orphaned.
-pub const ORPHAN_FINALIZER: &str = "orphan";
 /// Namespaces that every cluster has.
 pub const PERMANENT_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 /// The least grace period of a pod that is deleted without force: enough for its node to see the deletion
@@ -54,6 +51,17 @@ pub(super) enum DeletionAction {
     Nothing,
 }
 
+/// Returns why no object of this name may be deleted, if that is so.
+fn is_permanent(kind: Kind, name: &str) -> Option<&'static str> {
+    match kind {
+        Kind::Namespace if PERMANENT_NAMESPACES.contains(&name) => Some("this namespace may not be deleted"),
+        Kind::PriorityClass if kinds::is_system_priority_class(name) => {
+            Some("this is a system priority class and cannot be deleted")
+        }
+        _ => None,
+    }
+}
+
 impl Api {
     /// Deletes an object, or marks it as terminating.
     pub fn delete(&self, kind: Kind, key: &Key, options: &DeleteOptions) -> Result<DeleteOutcome, ApiError> {
@@ -68,8 +76,8 @@ impl Api {
         options: &DeleteOptions,
         admit: impl Fn(&Object) -> Result<(), ApiError>,
     ) -> Result<DeleteOutcome, ApiError> {
-        if kind == Kind::Namespace && PERMANENT_NAMESPACES.contains(&key.name.as_str()) {
-            return Err(ApiError::forbidden(kind, &key.name, "this namespace may not be deleted"));
+        if let Some(why) = is_permanent(kind, &key.name) {
+            return Err(ApiError::forbidden(kind, &key.name, why));
         }
         loop {
             let current = self.get(kind, key)?;

@@ -33,7 +33,7 @@ pub(super) async fn handle(
         }
         ReviewKind::Rules => rules(api, user, &object)?,
         ReviewKind::Identity => json!({"userInfo": to_user_info(user)}),
-        ReviewKind::Token => token(server, &object),
+        ReviewKind::Token => token(server, &object)?,
     };
     let Some(fields) = object.as_object_mut() else {
         return Err(ApiError::BadRequest("the body is not an object".into()));
@@ -96,6 +96,18 @@ fn is_set(review: &Value, field: &str) -> bool {
     review.pointer(&format!("/spec/{field}")).is_some_and(|value| !value.is_null())
 }
 
+/// Returns true if a field with this value is the same as none.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::Bool(_) => false,
+    }
+}
+
 /// Returns the node that a review's field selector demands of pods.
 fn demanded_node(review: &Value) -> String {
     let requirements = review.pointer("/spec/resourceAttributes/fieldSelector/requirements");
@@ -119,7 +131,8 @@ fn subject(review: &Value) -> User {
     }
 }
 
-/// Refuses a review that does not have exactly one type of attributes, or that names no subject.
+/// Refuses a review that does not have exactly one type of attributes, that names no subject, or that has metadata:
+/// reviews are never stored.
 fn check(kind: &'static str, review: &Value, of: ReviewSubject<'_>) -> Result<(), ApiError> {
     let text = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (resource, path) = (is_set(review, "resourceAttributes"), is_set(review, "nonResourceAttributes"));
@@ -139,6 +152,13 @@ fn check(kind: &'static str, review: &Value, of: ReviewSubject<'_>) -> Result<()
         && review.pointer("/spec/groups").and_then(Value::as_array).is_none_or(Vec::is_empty);
     if matches!(of, ReviewSubject::Named(_)) && is_unspecified {
         wrong("spec.user", "Invalid value: \"\": at least one of user or group must be specified".into());
+    }
+    let is_local = matches!(of, ReviewSubject::Named(Some(_)));
+    let is_meaningless = |field: &str| field == "managedFields" || (is_local && field == "namespace");
+    let mut metadata = review["metadata"].as_object().into_iter().flatten();
+    if metadata.any(|(field, value)| !is_meaningless(field) && !is_empty(value)) {
+        let allowed = if is_local { " except for namespace" } else { "" };
+        wrong("metadata", format!("Invalid value: {}: must be empty{allowed}", review["metadata"]));
     }
     if let ReviewSubject::Named(Some(namespace)) = of {
         if path {
@@ -197,17 +217,20 @@ fn to_user_info(user: &User) -> Value {
 
 /// Returns the result of a TokenReview: servers that accept pods' tokens request it to learn the token's
 /// user.
-fn token(server: &Server, review: &Value) -> Value {
+fn token(server: &Server, review: &Value) -> Result<Value, ApiError> {
     let token = review.pointer("/spec/token").and_then(Value::as_str).unwrap_or_default();
+    if token.is_empty() {
+        return Err(ApiError::BadRequest("token is required for TokenReview in authentication".into()));
+    }
     let requested = review.pointer("/spec/audiences").and_then(Value::as_array);
     let requested: Vec<String> =
         requested.into_iter().flatten().filter_map(Value::as_str).map(ToString::to_string).collect();
-    match server.inner.credentials.authenticate(server.api(), token, &requested) {
+    Ok(match server.inner.credentials.authenticate(server.api(), token, &requested) {
         Ok((user, audiences)) => {
             json!({"authenticated": true, "user": to_user_info(&user), "audiences": audiences})
         }
         Err(error) => json!({"user": {}, "error": format!("[invalid bearer token, {error}]")}),
-    }
+    })
 }
 
 /// Returns the OpenID configuration with which others verify our tokens by themselves.
@@ -261,5 +284,21 @@ mod tests {
             let error = validate(&spec, namespace).unwrap_err();
             assert_eq!((error.code(), error.to_string()), (422, format!("{invalid}{expected}")));
         }
+    }
+
+    /// Regression: metadata was accepted and sent back.
+    #[test]
+    fn an_access_review_has_no_metadata_api_15() {
+        let spec = json!({"user": "bob", "resourceAttributes": {"namespace": "a"}});
+        let validate = |metadata: Value, namespace| {
+            let review = json!({"metadata": metadata, "spec": spec});
+            check("SubjectAccessReview", &review, ReviewSubject::Named(namespace)).map_err(|e| e.to_string())
+        };
+        assert_eq!(validate(json!({"creationTimestamp": null, "labels": {}, "name": ""}), None), Ok(()));
+        assert_eq!(validate(json!({"namespace": "a"}), Some("a")), Ok(()));
+        let refused = validate(json!({"name": "a"}), None).unwrap_err();
+        assert!(refused.ends_with(r#"metadata: Invalid value: {"name":"a"}: must be empty"#), "{refused}");
+        let refused = validate(json!({"labels": {"a": "b"}}), Some("a")).unwrap_err();
+        assert!(refused.ends_with("must be empty except for namespace"), "{refused}");
     }
 }

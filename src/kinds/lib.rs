@@ -100,6 +100,7 @@ pub use certificate_signing_request::{approval_differs, date_conditions, preserv
 pub use columns::{ColumnDefinition, RowCondition};
 pub use custom::CustomStrategy;
 pub use error::DefinitionError;
+pub use priority_class::is_system_priority_class;
 pub use resource::{PodShape, Replicas, Strategy};
 pub use served_schema::{KindSchemas, ServedSchema};
 

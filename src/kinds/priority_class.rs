@@ -15,6 +15,11 @@ const HIGHEST_USER_PRIORITY: i32 = 1_000_000_000;
 const SYSTEM_CLASSES: &[(&str, i32)] =
     &[("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
+/// Returns true if the system's own class has this name.
+pub fn is_system_priority_class(name: &str) -> bool {
+    SYSTEM_CLASSES.iter().any(|(system, _)| *system == name)
+}
+
 impl Resource for PriorityClass {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),

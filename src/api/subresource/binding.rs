@@ -76,6 +76,8 @@ impl Api {
             }
             spec.node_name = Some(node.to_string());
             let status = value.status.get_or_insert_default();
+            // As Kubernetes since 1.35: the nomination has served its purpose.
+            status.nominated_node_name = None;
             let conditions = status.conditions.get_or_insert_default();
             let scheduled = PodCondition {
                 type_: "PodScheduled".into(),
@@ -104,7 +106,13 @@ mod tests {
             "spec": {"containers": [{"name": "c", "image": "busybox"}]}}))
         .unwrap();
         let pod = api.create_as(pod).unwrap();
+        api.modify_part::<Pod>(&pod.key(), Part::Status, |pod| {
+            pod.status.get_or_insert_default().nominated_node_name = Some("node-1".into());
+            Ok(())
+        })
+        .unwrap();
         let bound = api.bind(&pod.key(), "", "node-1").unwrap();
+        assert_eq!(bound.status.as_ref().unwrap().nominated_node_name, None);
         assert_eq!(bound.metadata.generation, Some(1));
         let conditions = bound.status.as_ref().and_then(|status| status.conditions.as_ref());
         let scheduled = conditions::get(conditions, "PodScheduled").unwrap();

@@ -20,8 +20,12 @@ const MANAGER_MAX_BYTES: usize = 128;
 /// The maximum size of the subresource in an entry of managed fields.
 const MANAGED_SUBRESOURCE_MAX_BYTES: usize = 256;
 
+/// The finalizer under which dependents are deleted first.
+pub const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
+/// The finalizer under which dependents are orphaned.
+pub const ORPHAN_FINALIZER: &str = "orphan";
 /// Finalizers that need no domain.
-const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "foregroundDeletion", "orphan"];
+const STANDARD_FINALIZERS: &[&str] = &["kubernetes", FOREGROUND_FINALIZER, ORPHAN_FINALIZER];
 
 /// Validates the names of a kind; returns the errors of a name.
 pub(crate) type NameRule = fn(&str) -> Vec<String>;
@@ -216,26 +220,35 @@ fn owner_reference(errors: &mut FieldErrors, path: &Path<'_>, reference: &OwnerR
     }
 }
 
-fn finalizers(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, names: &[String]) {
-    for name in names {
-        finalizer_name(errors, kind, path, name);
+fn finalizers(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, all: &[String]) {
+    // Kubernetes names the position only of a name without a domain.
+    for name in all {
+        errors.invalid_each(path, name, names::qualified_name(name));
     }
-    if ["orphan", "foregroundDeletion"].iter().all(|policy| names.iter().any(|name| name == policy)) {
+    for (at, name) in all.iter().enumerate() {
+        finalizer_domain(errors, kind, &path.index(at), name);
+    }
+    if [ORPHAN_FINALIZER, FOREGROUND_FINALIZER].iter().all(|policy| all.iter().any(|name| name == policy)) {
         errors.invalid(
             path,
-            &Value::from(names.to_vec()),
+            &Value::from(all.to_vec()),
             "finalizer orphan and foregroundDeletion cannot be both set",
         );
     }
 }
 
-/// Validates a finalizer. CRDs and custom objects may have finalizers without a domain, since the apiextensions server
-/// does not require one.
+/// Validates a finalizer of a namespace's spec.
 pub fn finalizer_name(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, name: &str) {
-    let wrong = names::qualified_name(name);
+    errors.invalid_each(path, name, names::qualified_name(name));
+    finalizer_domain(errors, kind, path, name);
+}
+
+/// Refuses a finalizer without a domain. CRDs and custom objects may have such finalizers, since the apiextensions
+/// server does not require a domain.
+fn finalizer_domain(errors: &mut FieldErrors, kind: Kind, path: &Path<'_>, name: &str) {
     let may_be_short = kind.is_custom() || kind == Kind::CustomResourceDefinition;
-    if wrong.is_empty() && !may_be_short && !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+    let is_known = may_be_short || name.contains('/') || STANDARD_FINALIZERS.contains(&name);
+    if !is_known && names::qualified_name(name).is_empty() {
         errors.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified");
     }
-    errors.invalid_each(path, name, wrong);
 }

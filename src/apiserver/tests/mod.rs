@@ -740,6 +740,8 @@ async fn reviews_know_the_owners_token_and_the_permissions_of_others_api_15() {
     assert!(foreign.body["status"]["authenticated"].is_null(), "{foreign:?}");
     let wrong = client.post(tokens, &json!({"spec": {"token": "x"}})).await;
     assert_eq!(wrong.body["status"]["error"], "[invalid bearer token, the token is not a JWT]");
+    let none = client.post(tokens, &json!({"spec": {}})).await;
+    assert_eq!((none.code, none.message()), (400, "token is required for TokenReview in authentication"));
     let spec = json!({"user": "bob", "resourceAttributes": {"namespace": "default", "verb": "get", "resource": "pods"}});
     let roles = "/apis/rbac.authorization.k8s.io/v1";
     for allowed in [false, true] {

@@ -31,7 +31,7 @@ fn metadata_has_rules_of_its_own_api_5() {
             (
                 "metadata: {finalizers: [mine, a/b, orphan]}",
                 &[
-                    "metadata.finalizers: Invalid value: \"mine\": name is neither a standard finalizer name nor is it fully qualified",
+                    "metadata.finalizers[0]: Invalid value: \"mine\": name is neither a standard finalizer name nor is it fully qualified",
                 ],
             ),
             (
