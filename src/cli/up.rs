@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::KubeConfigOptions;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -57,12 +57,12 @@ async fn up(
     };
     let (quit_warning, last_line) = if args.ephemeral {
         (
-            "Stopping all pods; the cluster's state is deleted",
+            "This stops all pods and deletes the cluster's state",
             "podium stopped; the cluster's state is deleted".to_owned(),
         )
     } else {
         (
-            "Stopping all pods; the cluster's state is saved",
+            "This stops all pods; the cluster's state is saved",
             format!("podium stopped; the cluster's state is saved in {}", files.display()),
         )
     };
@@ -159,8 +159,8 @@ pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) ->
         let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
         let (config, cluster) = client_config(target, &options).await?;
         let last_line = match cluster.as_str() {
-            "" => "podium console ended; the cluster keeps running".to_owned(),
-            name => format!("podium console ended; the cluster {name} keeps running"),
+            "" => "podium console ended; that does not stop the cluster".to_owned(),
+            name => format!("podium console ended; that does not stop the cluster {name}"),
         };
         let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let (origin, client) = console_data::contexts::client(config)?;
@@ -215,14 +215,17 @@ async fn client_config(
     target: &ConsoleTarget,
     options: &KubeConfigOptions,
 ) -> Result<(kube::Config, String)> {
-    let kubeconfig = match &target.kubeconfig {
-        Some(path) => Kubeconfig::read_from(path).with_context(|| path.display().to_string())?,
-        None => console_data::contexts::default_kubeconfig().map_err(|why| {
-            anyhow!("{why}, or use --kubeconfig; podium without arguments starts a cluster")
-        })?,
+    let path = target.kubeconfig.as_deref();
+    let kubeconfig = console_data::contexts::kubeconfig(path).map_err(|why| match path {
+        Some(_) => anyhow!(why),
+        None => anyhow!("{why}, or use --kubeconfig; podium without arguments starts a cluster"),
+    })?;
+    let file = path.map_or_else(|| "the kubeconfig".to_owned(), |path| path.display().to_string());
+    let name = options.context.clone().or_else(|| kubeconfig.current_context.clone());
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        anyhow::bail!("{file} has no current context: name one with --context");
     };
-    let name = options.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, options).await?;
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, options).await.with_context(|| file)?;
     Ok((config, name))
 }
 

@@ -39,10 +39,15 @@ struct FixedService {
 /// The suffix of the IPv6 EndpointSlice's name, after the service's name.
 const OF_IPV6: &str = "-ipv6";
 
+/// The key of the API's service.
+pub(super) fn kubernetes_key() -> Key {
+    Key::new("default", "kubernetes")
+}
+
 /// Writes `kubernetes.default`, the service of the API, with its current listen address as endpoint.
 pub(super) fn kubernetes(api: &Api, listening: SocketAddr, service: Ipv4Addr) -> Result<(), ApiError> {
     let fixed = FixedService {
-        key: Key::new("default", "kubernetes"),
+        key: kubernetes_key(),
         labels: &[("component", "apiserver"), ("provider", "kubernetes")],
         addresses: vec![service.into()],
         ports: &[("https", "TCP", 443)],
@@ -57,7 +62,7 @@ pub(super) fn annotate_kubernetes(
     api: &Api,
     annotations: &[(&'static str, Option<String>)],
 ) -> Result<(), ApiError> {
-    let annotated = api.modify::<Service>(&Key::new("default", "kubernetes"), |service| {
+    let annotated = api.modify::<Service>(&kubernetes_key(), |service| {
         let all = service.metadata.annotations.get_or_insert_default();
         for (name, value) in annotations {
             match value {

@@ -265,11 +265,15 @@ impl StartingCluster<'_> {
         self.fabric.map(|fabric| SocketAddr::new(fabric.address().into(), DEFAULT_PORT))
     }
 
+    /// Returns the API's address for pods, and that of its service.
+    fn api_addresses(&self) -> (SocketAddr, Ipv4Addr) {
+        (self.inside().unwrap_or(self.reachable), self.addresses.service(API_OFFSET))
+    }
+
     /// Writes the objects that every cluster has.
     fn write_own_objects(&self) -> Result<(), StartError> {
-        let (api, listening) = (self.api.clone(), self.inside().unwrap_or(self.reachable));
-        let (service, serves_ingresses) =
-            (self.addresses.service(API_OFFSET), self.config.serves_ingresses());
+        let (api, (listening, service)) = (self.api.clone(), self.api_addresses());
+        let serves_ingresses = self.config.serves_ingresses();
         self.writes.perform("the cluster's own objects", move || {
             bootstrap::bootstrap(&api, listening, service)?;
             if serves_ingresses { bootstrap::ingress_class(&api) } else { Ok(()) }
@@ -390,6 +394,8 @@ impl StartingCluster<'_> {
         kubelets: &Nodes,
     ) {
         let (api, actors) = (self.api, self.actors);
+        let (listening, service) = self.api_addresses();
+        bootstrap::keep(api, actors, listening, service);
         let data_dir = self.data_dir.path().to_path_buf();
         let v6 = self.addresses.v6().map(|v6| v6.services.into());
         let services = std::iter::once(self.addresses.services().into()).chain(v6).collect();

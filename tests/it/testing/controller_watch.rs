@@ -175,6 +175,7 @@ async fn loops_without_a_queue_tell_of_their_rounds_and_that_nothing_pauses_them
         "fencing",
         "nodes",
         "own-definitions",
+        "own-objects",
         "scenarios",
         "self-check",
         "snapshots",
