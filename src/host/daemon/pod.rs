@@ -227,10 +227,7 @@ fn write_files(private: &Path, spec: &SandboxSpec) -> io::Result<()> {
             fs::write(private.join(name), text)?;
         }
     }
-    if !spec.host.network {
-        fs::write(private.join("hostname"), format!("{}\n", spec.hostname))?;
-    }
-    Ok(())
+    fs::write(private.join("hostname"), format!("{}\n", spec.hostname))
 }
 
 /// Creates the namespaces of a pod with a user namespace of its own, which owns all of them.
@@ -280,16 +277,14 @@ impl Host {
     /// Creates the pod's namespaces: this process enters new ones for a moment and retains descriptors of them.
     fn make_namespaces(spec: &SandboxSpec) -> io::Result<Vec<(OwnedFd, LinkNameSpaceType)>> {
         let own = rustix::process::getpid();
-        let kinds = [
-            ("uts", LinkNameSpaceType::HostNameAndNISDomainName, UnshareFlags::NEWUTS, spec.host.network),
-            ("ipc", LinkNameSpaceType::InterProcessCommunication, UnshareFlags::NEWIPC, spec.host.ipc),
-        ];
-        let kinds: Vec<_> = kinds.into_iter().filter(|(.., of_machine)| !of_machine).collect();
+        let mut kinds = vec![("uts", LinkNameSpaceType::HostNameAndNISDomainName, UnshareFlags::NEWUTS)];
+        if !spec.host.ipc {
+            kinds.push(("ipc", LinkNameSpaceType::InterProcessCommunication, UnshareFlags::NEWIPC));
+        }
         let here = || kinds.iter().map(|(name, kind, ..)| Ok((open_namespace(own, name)?, *kind)));
         let before = here().collect::<io::Result<Vec<_>>>()?;
-        os::unshare(kinds.iter().fold(UnshareFlags::empty(), |all, (_, _, flag, _)| all | *flag))?;
-        let named =
-            if spec.host.network { Ok(()) } else { rustix::system::sethostname(spec.hostname.as_bytes()) };
+        os::unshare(kinds.iter().fold(UnshareFlags::empty(), |all, (.., flag)| all | *flag))?;
+        let named = rustix::system::sethostname(spec.hostname.as_bytes());
         let set = if spec.host.ipc { Ok(()) } else { sysctls::set(sysctls::of_ipc(&spec.sysctls)) };
         let made = here().collect();
         for (namespace, kind) in before {

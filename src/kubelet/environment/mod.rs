@@ -142,10 +142,6 @@ pub(crate) fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, En
     if sources.low_ports.are_moved() {
         env.set(LowPorts::VARIABLE.into(), sources.low_ports.text())?;
     }
-    if let Some(name) = spec::spec(sources.pod).hostname.clone().or_else(|| sources.pod.metadata.name.clone())
-    {
-        env.set("HOSTNAME".into(), name)?;
-    }
     from_sources(sources, &mut env)?;
     for var in sources.container.env.iter().flatten() {
         if let Some(value) = value_of(sources, var, &env)? {

@@ -138,7 +138,6 @@ fn values_come_from_everywhere_pod_13() {
             ("NO_KEY", "(unset)"),
             ("POD_IP", "127.1.0.5"),
             ("PODIUM_UNPRIVILEGED_PORT_START", "1024"),
-            ("HOSTNAME", "p"),
             ("MY_DB_PORT_5432_TCP_ADDR", "127.32.0.9"),
             ("MY_DB_SERVICE_PORT_SQL", "5432"),
             ("MY_DB_PORT", "tcp://127.32.0.9:5432"),

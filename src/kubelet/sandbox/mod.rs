@@ -74,7 +74,12 @@ pub(super) fn spec(
             ipc: spec.host_ipc == Some(true),
             network: spec.host_network == Some(true),
         },
-        hostname: names.visible_hostname(spec),
+        // With the node's network, a container has the node's name.
+        hostname: if spec.host_network == Some(true) {
+            node.name.clone()
+        } else {
+            names.visible_hostname(spec)
+        },
         ip,
         second_ip,
         sysctls: Vec::new(),
@@ -141,7 +146,8 @@ mod tests {
         ] {
             let mut spec = json!({"containers": [{"name": "c"}]});
             spec.as_object_mut().unwrap().extend(given.as_object().unwrap().clone());
-            let pod: Pod = serde_json::from_value(json!({"spec": spec})).unwrap();
+            let pod = json!({"metadata": {"name": "web-0"}, "spec": spec});
+            let pod: Pod = serde_json::from_value(pod).unwrap();
             let node = crate::tests::config();
             let (sandbox, _) = super::spec(&pod, (node.ip, None), &node, "");
             assert_eq!(
@@ -149,6 +155,8 @@ mod tests {
                 (host, share_process_namespace),
                 "{given}"
             );
+            let hostname = if host.network { node.name.as_str() } else { "web-0" };
+            assert_eq!(sandbox.hostname, hostname, "{given}");
         }
     }
 
