@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Keys, commands, dialogs and screens are the same as in the drawn console: only the output differs. The results of
-//! the user's actions are printed at once; other changes at most once a second.
+//! the user's actions are printed at once, even if they arrive later; other changes at most once a second.
 
 mod changes;
 mod page;
@@ -34,12 +34,13 @@ use console_toolkit::command::Command;
 use console_toolkit::text::{clean, counted};
 use console_toolkit::theme::Theme;
 use console_toolkit::toast::{Severity, Toast};
-use page::Page;
+use page::{Page, PageLine};
 pub use speech_writer::SpeechWriter;
 
 /// The interval between announcements of changes that are not results of the user's actions.
 const PACE: SignedDuration = SignedDuration::from_secs(1);
-/// The maximum number of changed lines printed at once; further ones are counted.
+/// The maximum number of changed lines printed at once, unless they are the content of a view that the user opened;
+/// further ones are counted.
 const MAX_LINES: usize = 12;
 /// The width of the page on which screens are drawn: enough for every column.
 const WIDTH: u16 = 160;
@@ -69,6 +70,9 @@ pub struct Reader {
     calling: Vec<usize>,
     /// The time of the last announcement of changes that are not results of the user's actions.
     announced_at: Option<Timestamp>,
+    /// The number of lines still to be read of the page that the user opened or turned to: its content may arrive later,
+    /// in several steps.
+    awaited_lines: usize,
     toasts: Vec<(Toast, Timestamp)>,
     dialog: Option<SpokenDialog>,
     prompt: Option<(char, String, Option<String>)>,
@@ -128,6 +132,8 @@ impl Reader {
         self.tour(model, &cx, &mut speech);
         if model.dialog.is_none() {
             self.screen(model, &cx, &mut speech);
+        } else if self.typed.take().is_some() {
+            speech.push(Speech::Typed(String::new()));
         }
         self.dialog(model, &cx, &mut speech);
         self.prompt(model, &mut speech);
@@ -201,6 +207,10 @@ impl Reader {
         let typed = super::terminal::contained(|| screen.typed()).unwrap_or_default();
         let begins = opened || is_full_read;
         if begins {
+            // The input line of the previous view does not continue in this one.
+            if self.typed.take().is_some() {
+                speech.push(Speech::Typed(String::new()));
+            }
             (self.screen, self.title) = (Some(*id), title.clone());
             if is_full_read {
                 let header = page::one_line(WIDTH, |frame, area| view::draw_header(model, cx, frame, area));
@@ -214,6 +224,7 @@ impl Reader {
             self.list = None;
             if back && !is_full_read {
                 self.page.lines.clone_from(&page.lines);
+                self.awaited_lines = 0;
                 speech.push(Speech::Line(format!("View: {title}")));
                 self.page.selected = None;
             }
@@ -294,7 +305,7 @@ impl Reader {
         if news.is_empty() {
             self.list = Some(list);
         } else if self.is_time(cx) {
-            announce(news, speech);
+            announce(news, MAX_LINES, speech);
             self.announced_at = Some(cx.now);
             self.list = Some(list);
         } else {
@@ -319,6 +330,7 @@ impl Reader {
             speech.extend(page.lines.iter().map(|line| Speech::Line(line.text.clone())));
             speech.extend(page.selected.iter().map(|line| selected(&line.text)));
             self.announced_at = Some(cx.now);
+            self.awaited_lines = usize::from(HEIGHT);
             self.page = page;
             return;
         }
@@ -331,26 +343,35 @@ impl Reader {
             }
         }
         let typed_lines = [typed, self.typed.as_deref()];
-        let is_typed = |line: &str| typed_lines.iter().flatten().any(|typed| typed.trim() == line.trim());
+        let is_typed = |line: &str| typed_lines.iter().flatten().any(|typed| is_line_of_text(line, typed));
         let is_typing = typed.is_some() && self.has_user_acted;
         let selected = page.selected.as_ref().map(|line| line.news.as_str());
-        let news: Vec<String> = changes::new_lines(&self.page.stable_text(), &page.stable_text())
+        let new = if self.has_user_acted {
+            changes::next_page(&self.page.lines, &page.lines)
+        } else {
+            changes::new_lines(&self.page.lines, &page.lines)
+        };
+        let news: Vec<String> = new
             .into_iter()
-            .filter(|line| Some(*line) != selected || !moved)
+            .filter(|line| Some(line.news.as_str()) != selected || !moved)
             // Typed text is printed as it is typed, and it always changes the state in an editor's title.
-            .filter(|line| !(is_typed(line) || is_typing && line.starts_with(page::PART)))
-            .map(str::to_owned)
+            .filter(|line| !(is_typed(&line.news) || is_typing && line.is_edge))
+            .map(|line| line.news.clone())
             .collect();
+        let is_content_due = self.awaited_lines == usize::from(HEIGHT);
         if news.is_empty() {
             self.page = page;
-        } else if typed.is_some() || self.has_user_acted || self.is_time(cx) {
+        } else if typed.is_some() || self.has_user_acted || is_content_due || self.is_time(cx) {
             if typed != self.typed.as_deref() {
                 speech.push(Speech::Typed(String::new()));
             }
             if typed.is_some() || self.has_user_acted {
+                self.awaited_lines = usize::from(HEIGHT);
                 speech.extend(news.into_iter().map(Speech::Line));
             } else {
-                announce(news, speech);
+                let lines = news.len();
+                announce(news, MAX_LINES.max(self.awaited_lines), speech);
+                self.awaited_lines = self.awaited_lines.saturating_sub(lines);
             }
             self.announced_at = Some(cx.now);
             self.page = page;
@@ -372,12 +393,12 @@ impl Reader {
             Some(spoken)
                 if spoken.of == *of && spoken.cluster == of.cluster() && spoken.title == dialog.title =>
             {
-                let before: Vec<&str> = spoken.lines.iter().map(String::as_str).collect();
-                let after: Vec<&str> = lines.iter().map(String::as_str).collect();
+                let before: Vec<PageLine> = spoken.lines.iter().cloned().map(PageLine::of).collect();
+                let after: Vec<PageLine> = lines.iter().cloned().map(PageLine::of).collect();
                 let news = changes::new_lines(&before, &after);
                 // A focused field with input is announced once, not as a line of the dialog, too.
-                let news = news.into_iter().filter(|line| !focused.ends_with(*line));
-                speech.extend(news.map(|line| Speech::Line(line.to_owned())));
+                let news = news.into_iter().filter(|line| !focused.ends_with(&line.text));
+                speech.extend(news.map(|line| Speech::Line(line.text.clone())));
                 if (spoken.focus, &spoken.focused) != (dialog.focus, &focused) {
                     speech.push(Speech::Line(focused.clone()));
                 }
@@ -439,10 +460,24 @@ fn keys_of(dialog: &Dialog) -> String {
     format!("Keys: {}", keys.join(", "))
 }
 
-/// Prints as many changes as can be followed, and counts the rest.
-fn announce(news: Vec<String>, speech: &mut Vec<Speech>) {
-    let more = news.len().saturating_sub(MAX_LINES);
-    speech.extend(news.into_iter().take(MAX_LINES).map(Speech::Line));
+/// Reports whether a line of a page shows a line of typed text; an editor numbers its lines and marks those with problems.
+fn is_line_of_text(line: &str, typed: &str) -> bool {
+    let line: Vec<&str> = line.split_whitespace().collect();
+    let typed: Vec<&str> = typed.split_whitespace().collect();
+    let Some(before) = line.strip_suffix(typed.as_slice()) else { return false };
+    match before {
+        [] => true,
+        [number] if !typed.is_empty() => {
+            number.strip_suffix("failed:").unwrap_or(number).chars().all(|c| c.is_ascii_digit())
+        }
+        _ => false,
+    }
+}
+
+/// Prints changes up to this number of lines, and counts the rest.
+fn announce(news: Vec<String>, limit: usize, speech: &mut Vec<Speech>) {
+    let more = news.len().saturating_sub(limit);
+    speech.extend(news.into_iter().take(limit).map(Speech::Line));
     if more > 0 {
         speech.push(Speech::Line(format!("and {more} more")));
     }

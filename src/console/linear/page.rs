@@ -10,7 +10,7 @@ use crate::view::frame;
 use console_toolkit::theme::RESTLESS;
 
 /// The beginning of the line with the title of a part.
-pub(super) const PART: &str = "Part: ";
+const PART: &str = "Part: ";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PageLine {
@@ -18,12 +18,19 @@ pub(super) struct PageLine {
     pub(super) text: String,
     /// The line without values that change constantly. Linear mode announces the line if this text changes.
     pub(super) news: String,
+    /// The line is the title or the foot of a part.
+    pub(super) is_edge: bool,
 }
 
 impl PageLine {
     /// Creates a line that has no constantly changing values.
-    fn of(text: String) -> Self {
-        Self { news: text.clone(), text }
+    pub(super) fn of(text: String) -> Self {
+        Self { news: text.clone(), text, is_edge: false }
+    }
+
+    /// Creates the title or the foot of a part.
+    pub(super) fn edge(text: String) -> Self {
+        Self { is_edge: true, ..Self::of(text) }
     }
 }
 
@@ -45,11 +52,6 @@ impl Page {
         let buffer = terminal.backend().buffer();
         page.read(buffer, buffer.area);
         page
-    }
-
-    /// Returns the text of its lines that is announced when it changes.
-    pub(super) fn stable_text(&self) -> Vec<&str> {
-        self.lines.iter().map(|line| line.news.as_str()).collect()
     }
 
     /// Reads an area: first the text outside of frames, line by line, then the content of each frame.
@@ -75,7 +77,8 @@ impl Page {
                     turned += usize::from(cell.modifier.contains(Modifier::REVERSED));
                 }
             }
-            let line = PageLine { text: format_for_speech(&text), news: format_for_speech(&news) };
+            let line =
+                PageLine { text: format_for_speech(&text), news: format_for_speech(&news), is_edge: false };
             if line.text.is_empty() {
                 continue;
             }
@@ -87,12 +90,12 @@ impl Page {
         for frame in frames {
             let title = border(buffer, frame, frame.top());
             if !title.is_empty() {
-                self.lines.push(PageLine::of(format!("{PART}{title}")));
+                self.lines.push(PageLine::edge(format!("{PART}{title}")));
             }
             self.read(buffer, frame::inside(frame));
             let foot = border(buffer, frame, frame.bottom() - 1);
             if !foot.is_empty() {
-                self.lines.push(PageLine::of(foot));
+                self.lines.push(PageLine::edge(foot));
             }
         }
     }
@@ -128,9 +131,12 @@ fn is_block(letter: char) -> bool {
 }
 
 /// Converts a line for reading: column gaps become two spaces, leading dots are silent. The indentation stays, because
-/// it shows what belongs together.
+/// it shows what belongs together; so does the one after a line number.
 fn format_for_speech(line: &str) -> String {
     let text = line.trim_start();
+    let unnumbered = text.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let is_numbered = unnumbered.len() < text.len() && unnumbered.starts_with("  ");
+    let text = if is_numbered { unnumbered.trim_start() } else { text };
     let mut spoken = line[..line.len() - text.len()].to_owned();
     let text = text.strip_prefix("· ").unwrap_or(text);
     let columns = text.split("  ").map(str::trim).filter(|column| !column.is_empty());
@@ -219,7 +225,8 @@ mod tests {
             let used = Span::styled(" 12", Style::new().add_modifier(RESTLESS));
             frame.render_widget(Line::from(vec![Span::raw("main  ready"), used]), area);
         });
-        let line = PageLine { text: "main  ready 12".to_owned(), news: "main  ready".to_owned() };
+        let news = "main  ready".to_owned();
+        let line = PageLine { text: "main  ready 12".to_owned(), news, is_edge: false };
         assert_eq!(page.lines, [line]);
     }
 
@@ -233,6 +240,9 @@ mod tests {
             ("1 · 2 of 2", "1 · 2 of 2"),
             ("   ", ""),
             ("a a", "a a"),
+            ("61      resources:", "61      resources:"),
+            ("63          cpu: 50m      ", "63          cpu: 50m"),
+            ("63", "63"),
         ] {
             assert_eq!(format_for_speech(line), words, "{line:?}");
         }

@@ -1,9 +1,14 @@
 //! The console's linear mode: each line of output, in order (CON-20).
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Pod;
 use podium::console::linear::{Reader, Speech};
-use podium::console_data::message::Message;
+use podium::console_data::message::{Data, Message};
 use podium::console_data::store::{Change, Delta, PodUsages, ResourceUsage};
+use podium::console_screens::logs::LogsData;
+use podium::console_screens::yaml::YamlData;
+use podium::console_toolkit::log_line::LogLine;
 use podium::console_toolkit::toast::Toast;
 
 use super::test_console::{TestConsole, cluster, objects, pod};
@@ -344,4 +349,50 @@ fn a_title_of_a_part_is_announced_unless_only_its_count_changes_con_20() {
     let spoken = ear.new_output();
     assert!(spoken.iter().any(|line| line.contains("web-new-c")), "{spoken:#?}");
     assert!(!spoken.iter().any(|line| line.starts_with("Part: ")), "{spoken:#?}");
+}
+
+/// The text of a view arrives after the view is opened; its first page is read whole.
+#[test]
+fn a_text_that_arrives_later_is_read_in_whole_pages_with_its_indentation_con_20() {
+    let mut ear = SpeechReader::new();
+    ear.new_output();
+    let spoken = ear.output_after("p y");
+    assert!(spoken.iter().any(|line| line.trim() == "loading…"), "{spoken:?}");
+    let data: serde_json::Map<String, serde_json::Value> =
+        (0..100).map(|number| (format!("key-{number:03}"), number.into())).collect();
+    let object = serde_json::json!({"kind": "Pod", "metadata": {"name": "api-1-a"}, "spec": data});
+    let screen = ear.stage.model.top().0;
+    ear.stage.send(Message::Data(screen, Data::new(YamlData::Object(Box::new(object)))));
+    // It is not delayed like a change that the user did not ask for.
+    let spoken = ear.new_output();
+    let mut numbers = Vec::new();
+    let mut read = |lines: &[String]| {
+        let number = |line: &String| line.split_whitespace().next()?.parse::<usize>().ok();
+        numbers.extend(lines.iter().filter_map(number));
+    };
+    read(&spoken);
+    assert!(spoken.len() > 50 && !spoken.iter().any(|line| line.starts_with("and ")), "{spoken:?}");
+    assert!(spoken.iter().any(|line| line.trim() == "5    key-000: 0"), "{spoken:?}");
+    read(&ear.output_after("pagedown"));
+    assert_eq!(numbers, (1..=104).collect::<Vec<_>>());
+    // After the page, changes are counted again.
+    ear.output_after("g");
+    let logs = ear.output_after("esc l");
+    assert!(logs.iter().any(|line| line.trim().starts_with("waiting")), "{logs:?}");
+    let send = |ear: &mut SpeechReader, lines: std::ops::Range<u32>| {
+        let source: Arc<str> = Arc::from("api-1-a/main");
+        let lines = lines.map(|line| LogLine::parse(&source, format!("line {line}").as_bytes())).collect();
+        let screen = ear.stage.model.top().0;
+        ear.stage.send(Message::Data(screen, Data::new(LogsData::Lines(1, lines))));
+        ear.wait(1_500);
+        let spoken = ear.new_output();
+        spoken.iter().map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let spoken = send(&mut ear, 0..50);
+    assert_eq!(spoken.iter().filter(|line| line.starts_with("line ")).count(), 50, "{spoken:?}");
+    // The number of lines in the foot alone is no news.
+    assert_eq!(send(&mut ear, 50..51), ["line 50"]);
+    send(&mut ear, 51..71);
+    let spoken = send(&mut ear, 71..111);
+    assert_eq!((spoken.len(), spoken[12].as_str()), (13, "and 28 more"), "{spoken:?}");
 }
