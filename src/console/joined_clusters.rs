@@ -154,8 +154,18 @@ impl JoinedClusters {
     /// Stops all watches, and waits until the changes in progress have ended and the loop has received their results.
     pub(crate) async fn shut_down(self) {
         for (_, one) in self.clusters {
-            let JoinedCluster { messages, forwarder: mut way, feed, runner, retired, .. } = one;
-            drop(feed);
+            let JoinedCluster {
+                messages,
+                forwarder: mut way,
+                joining,
+                retry: _,
+                feed,
+                runner,
+                retired,
+                waiting,
+            } = one;
+            // An attempt to connect holds a sender until its next try, and a task that waits has no cluster to run on.
+            drop((joining, feed, waiting));
             for mut runner in runner.into_iter().chain(retired) {
                 runner.end_tasks();
                 while runner.next_action().await.is_some() {}
@@ -299,6 +309,7 @@ async fn identity(from: ClusterSources, name: Option<String>) -> Identity {
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::time::Duration;
 
     use k8s_openapi::api::core::v1::Pod;
     use kube::client::Body;
@@ -442,5 +453,16 @@ users:
         joined.job(ID, Job::Join(None));
         let Some(Message::On(_, message)) = inbox.recv().await else { panic!("nothing") };
         assert!(matches!(*message, Message::Unreachable { .. }), "{message:?}");
+    }
+
+    #[tokio::test]
+    async fn the_end_does_not_wait_for_a_cluster_that_is_not_reached_con_18() {
+        let (messages, mut inbox) = mpsc::channel(64);
+        let mut joined = JoinedClusters::new(ClusterSources::default(), messages, Clock::machine());
+        joined.job(ID, Job::Join(None));
+        let Some(Message::On(_, message)) = inbox.recv().await else { panic!("nothing") };
+        assert!(matches!(*message, Message::Unreachable { .. }), "{message:?}");
+        let ended = tokio::time::timeout(Duration::from_secs(20), joined.shut_down()).await;
+        ended.expect("no attempt is waited for");
     }
 }

@@ -42,6 +42,7 @@ pub mod console_state;
 pub(crate) mod desktop_notification;
 pub(crate) mod disk_writer;
 mod display;
+mod job_control;
 pub mod joined_clusters;
 pub mod linear;
 pub mod model;

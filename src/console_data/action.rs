@@ -356,9 +356,21 @@ pub(crate) fn silence_text(called: &str, error: &kube::Error) -> String {
 /// The start of an error text if the request did not reach a server.
 const NO_RESPONSE: &str = "no answer from the server";
 
+/// The start of an error text if the server does not know the user.
+const CREDENTIALS_REFUSED: &str = "the server refuses the credentials";
+
+/// Returns the part of an error text that says that the server refuses the credentials; `None` for other errors.
+pub fn refused_credentials(reason: &str) -> Option<&str> {
+    reason.find(CREDENTIALS_REFUSED).map(|at| &reason[at..])
+}
+
 /// Returns the server's complete message, or the error on the way to the server.
 pub fn error_text(error: &kube::Error) -> String {
     match error {
+        kube::Error::Api(status) if status.code == 401 => {
+            let message = if status.message.is_empty() { "Unauthorized" } else { &status.message };
+            format!("{CREDENTIALS_REFUSED} ({message})")
+        }
         kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
         other => {
             // The source errors have the detail; the outer layers only announce them.
@@ -408,13 +420,19 @@ fn connection_error(mut cause: Option<&(dyn std::error::Error + 'static)>) -> Op
     None
 }
 
+/// Reports whether a request failed, or its response broke off, because of the connection to the server.
+pub fn is_connection_error(error: &kube::Error) -> bool {
+    use kube::Error::{HyperError, ReadEvents, Service};
+    matches!(error, Service(_) | HyperError(_) | ReadEvents(_))
+}
+
 /// Returns [`error_text`] of the request that ended a watch.
 pub fn watch_error_text(error: &watcher::Error) -> String {
     request_error(error).map_or_else(|| error.to_string(), error_text)
 }
 
 /// Returns the error of the request that ended a watch.
-pub(crate) fn request_error(error: &watcher::Error) -> Option<&kube::Error> {
+pub fn request_error(error: &watcher::Error) -> Option<&kube::Error> {
     match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
@@ -455,6 +473,12 @@ mod tests {
         ] {
             assert_eq!(service(kind), text);
         }
+        let refusal = kube::core::Status::failure("Unauthorized", "Unauthorized").with_code(401);
+        let refusal = kube::Error::Api(Box::new(refusal));
+        assert_eq!(
+            silence_text("context prod", &refusal),
+            "context prod: the server refuses the credentials (Unauthorized)"
+        );
     }
 
     /// CON-6: the grace period and the uid of an eviction are under the name the server reads.

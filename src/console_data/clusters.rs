@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::action::refused_credentials;
 use super::builtin_kinds;
 use super::catalogue::Catalogue;
 use super::journal::Journal;
@@ -15,6 +16,7 @@ use super::links::{Links, UnavailableReason};
 use super::resource::{ClusterId, Kind};
 use super::store::Stores;
 use super::workloads::{self, Workload};
+use console_toolkit::text::{age, seconds_until};
 
 /// The state of the connection to a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -203,6 +205,14 @@ impl ClusterView<'_> {
             Some(since) => Freshness::Silent(since),
             None if self.stores.synced(&kind.resource) => Freshness::Live,
             None => Freshness::CatchingUp,
+        }
+    }
+
+    /// Returns a few words on an outage of the kind since this time.
+    pub fn outage_label(&self, kind: &Kind, since: Timestamp, now: Timestamp) -> String {
+        match self.unavailable_reason(kind).as_deref().and_then(refused_credentials) {
+            Some(_) => "credentials refused".to_owned(),
+            None => format!("no answer for {}", age(seconds_until(since, now))),
         }
     }
 

@@ -123,6 +123,8 @@ pub struct Context<'a> {
     pub focused: bool,
     /// The current time; the same for the whole update or draw.
     pub now: Timestamp,
+    /// False in a past state whose time is unknown: it has no ages, and `now` is the present.
+    pub is_time_known: bool,
     /// Screen areas that link to URLs; collected while drawing.
     pub anchors: &'a RefCell<Vec<(Rect, String)>>,
     /// The next time at which the drawn content becomes stale; collected while drawing.
@@ -147,8 +149,17 @@ impl<'a> Context<'a> {
 }
 
 impl Context<'_> {
-    /// Returns an age as kubectl prints it, and schedules a redraw for the time when the text changes.
+    /// Returns the time for ages; `None` if it is unknown.
+    pub fn known_time(&self) -> Option<Timestamp> {
+        self.is_time_known.then_some(self.now)
+    }
+
+    /// Returns an age as kubectl prints it, and schedules a redraw for the time when the text changes; an empty text if
+    /// the time is unknown.
     pub fn age(&self, since: Timestamp) -> String {
+        if !self.is_time_known {
+            return String::new();
+        }
         let (text, next) = text::age_and_next(text::seconds_between(since, self.now));
         // The text changes on the second of `since`, not of `now`.
         let elapsed = text::seconds_between(since, self.now);
@@ -162,8 +173,12 @@ impl Context<'_> {
         self.anchors.borrow_mut().push((place, url));
     }
 
-    /// Returns the time left as text, and schedules a redraw for the time when the text changes.
+    /// Returns the time left as text, and schedules a redraw for the time when the text changes; an empty text if the
+    /// time is unknown.
     pub fn format_remaining(&self, until: Timestamp) -> String {
+        if !self.is_time_known {
+            return String::new();
+        }
         let seconds = text::seconds_until(self.now, until);
         if seconds > 0 {
             self.redraw_at(Timestamp::from_second(self.now.as_second() + 1).unwrap_or(until));

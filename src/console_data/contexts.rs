@@ -105,11 +105,15 @@ pub fn server_address(path: Option<&Path>, context: &str) -> Option<String> {
     url.authority().map(ToString::to_string)
 }
 
-fn kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, String> {
-    match path {
-        Some(path) => Kubeconfig::read_from(path).map_err(|error| format!("{}: {error}", path.display())),
-        None => default_kubeconfig(),
-    }
+/// Reads a kubeconfig; without a path, kubectl's default one. An error names the file. Reads files.
+pub fn kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, String> {
+    let Some(path) = path else { return default_kubeconfig() };
+    Kubeconfig::read_from(path).map_err(|error| match error {
+        KubeconfigError::ReadConfig(error, _) => {
+            format!("cannot read the kubeconfig {}: {error}", path.display())
+        }
+        error => format!("{}: {error}", path.display()),
+    })
 }
 
 /// Reads kubectl's default kubeconfig. If there is none, the error says which file is missing and how to name another.
@@ -219,7 +223,9 @@ users:
         let none = connect(Some(&path), "qa").await.unwrap_err();
         assert_eq!(none, "the kubeconfig has no context \"qa\"");
         let missing = list(Some(&dir.path().join("nothing"))).unwrap_err();
-        assert!(missing.contains("nothing"), "{missing}");
+        let file = dir.path().join("nothing");
+        let expected = format!("cannot read the kubeconfig {}: No such file or directory", file.display());
+        assert!(missing.starts_with(&expected), "{missing}");
         std::fs::write(&path, "{ half").unwrap();
         assert!(list(Some(&path)).is_err());
     }

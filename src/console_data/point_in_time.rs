@@ -11,6 +11,9 @@ use console_toolkit::text::grouped;
 /// The length of the longer steps.
 const STEP: SignedDuration = SignedDuration::from_secs(10);
 
+/// The description of the first state that the server retains.
+const EARLIEST: &str = "the earliest known state";
+
 /// The oldest time that can be entered; no server retains a history that long.
 const FURTHEST: SignedDuration = SignedDuration::from_hours(24 * 365);
 
@@ -21,6 +24,8 @@ pub struct PointInTime {
     pub revision: u64,
     /// The time of that revision; `None` if unknown.
     pub time: Option<Timestamp>,
+    /// The state is the earliest one that the server retains.
+    pub is_earliest: bool,
 }
 
 /// Identifies a point in time.
@@ -35,7 +40,7 @@ pub enum TimeSelector {
 impl TimeSelector {
     /// Selects a revision whose time is unknown.
     pub fn revision(revision: u64) -> Self {
-        Self::Point(PointInTime { revision, time: None })
+        Self::Point(PointInTime::new(revision, None))
     }
 }
 
@@ -124,6 +129,11 @@ impl TimeTravel {
 }
 
 impl PointInTime {
+    /// Creates the point of a revision after the earliest one.
+    pub fn new(revision: u64, time: Option<Timestamp>) -> Self {
+        Self { revision, time, is_earliest: false }
+    }
+
     /// Returns the selector of this point.
     pub fn when(&self) -> TimeSelector {
         TimeSelector::Point(*self)
@@ -132,15 +142,20 @@ impl PointInTime {
     /// Describes the point in time: `12:03:05, 2m12s ago · revision 1 204`.
     pub fn describe(&self, cx: &Context<'_>) -> String {
         let revision = grouped(self.revision);
-        match self.time {
+        let point = match self.time {
             Some(time) => format!("{}, {} ago · revision {revision}", clock(time), cx.age(time)),
             None => format!("revision {revision}, time unknown"),
-        }
+        };
+        if self.is_earliest { format!("{EARLIEST}: {point}") } else { point }
     }
 
     /// Returns `12:03:05`, or the revision.
     pub fn short(&self) -> String {
-        self.time.map_or_else(|| format!("revision {}", grouped(self.revision)), clock)
+        match self.time {
+            Some(time) => clock(time),
+            None if self.is_earliest => EARLIEST.to_owned(),
+            None => format!("revision {}", grouped(self.revision)),
+        }
     }
 
     /// Returns the part of a file name: `at-120305`, `at-revision-1204`.

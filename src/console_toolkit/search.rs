@@ -44,7 +44,11 @@ impl Search {
             .build()
             .map_err(|error| match error {
                 regex::Error::CompiledTooBig(_) => "the pattern is too big".to_owned(),
-                other => other.to_string().lines().last().unwrap_or("invalid pattern").trim().to_owned(),
+                other => {
+                    let text = other.to_string();
+                    let last = text.lines().last().unwrap_or("invalid pattern").trim();
+                    last.strip_prefix("error: ").unwrap_or(last).to_owned()
+                }
             })?;
         Ok(Some(Self { text: text.to_owned(), kind: SearchKind::Pattern(regex) }))
     }

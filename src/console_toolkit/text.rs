@@ -158,10 +158,17 @@ fn path_in_home(text: &str, home: impl FnOnce() -> Option<PathBuf>) -> Result<Pa
     Ok(home.join(below.trim_start_matches('/')))
 }
 
-/// Wraps text to this many columns, at spaces if possible. An empty text gives one empty line.
+/// Wraps each line of a text to this many columns, at spaces if possible. An empty text gives one empty line.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let columns = columns.max(1);
-    let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
+    let mut lines = Vec::new();
+    for line in text.split('\n') {
+        wrap_line(line, columns.max(1), &mut lines);
+    }
+    lines
+}
+
+fn wrap_line(text: &str, columns: usize, lines: &mut Vec<String>) {
+    let (mut line, mut used) = (String::new(), 0);
     for (at, word) in text.split(' ').enumerate() {
         if at > 0 && used > 0 && used + 1 + UnicodeWidthStr::width(word) > columns {
             lines.push(std::mem::take(&mut line));
@@ -181,7 +188,6 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
         }
     }
     lines.push(line);
-    lines
 }
 
 /// Returns pasted text for an input of one line: a space separates its lines, and control characters are dropped.
@@ -278,7 +284,10 @@ mod tests {
     fn texts_are_broken_at_spaces_con_2() {
         for (text, columns, lines) in [
             ("", 5, &[""][..]),
+            ("a\nb\n", 5, &["a", "b", ""]),
             ("one two three", 7, &["one two", "three"]),
+            ("one two three", 8, &["one two", "three"]),
+            ("abcdefghijkl", 8, &["abcdefgh", "ijkl"]),
             ("abcdefgh ij", 5, &["abcde", "fgh", "ij"]),
             ("漢字漢字 x", 5, &["漢字", "漢字", "x"]),
         ] {

@@ -86,6 +86,7 @@ impl SharedModel {
             read_only: self.read_only,
             focused: true,
             now,
+            is_time_known: true,
             anchors: &self.anchors,
             redraw_at_time: &self.wake,
         }

@@ -8,6 +8,8 @@ use console_data::context::ScreenId;
 use console_data::drafts::{Draft, DraftKey};
 use console_data::message::{Data, ScreenMessage};
 use console_data::resource::{ClusterId, ObjectRef, Uid};
+use console_operations::dialog::{Field, Fields};
+use console_operations::effect::{Dialog, Effect};
 use console_screens::Screen;
 use console_screens::edit::EditData;
 use console_toolkit::text::clean;
@@ -31,8 +33,9 @@ impl Model {
         Some(Job::KeepDraft(self.cluster_of_drafts()?, draft))
     }
 
-    pub(super) fn forget_draft(&self, target: &ObjectRef) -> Option<Job> {
-        Some(Job::ForgetDraft(self.cluster_of_drafts()?, DraftKey::of(target)))
+    pub(super) fn forget_draft(&mut self, key: DraftKey) -> Option<Job> {
+        self.earlier_drafts.retain(|earlier| *earlier != key);
+        Some(Job::ForgetDraft(self.cluster_of_drafts()?, key))
     }
 
     pub(super) fn draft_was_read(&mut self, id: ScreenId, draft: Draft, now: Timestamp) -> Vec<Job> {
@@ -46,14 +49,39 @@ impl Model {
     }
 
     /// Reports the unsaved edits of earlier runs.
-    pub(super) fn announce_drafts(&mut self, drafts: &[(DraftKey, Timestamp)], now: Timestamp) {
+    pub(super) fn announce_drafts(&mut self, drafts: Vec<(DraftKey, Timestamp)>, now: Timestamp) {
         let mut named: Vec<String> =
             drafts.iter().rev().take(NAMED).map(|(key, _)| clean(&key.describe()).into_owned()).collect();
         if drafts.len() > NAMED {
             named.push(format!("{} more", drafts.len() - NAMED));
         }
-        let text = format!("unsaved edits: {}; edit an object again to restore its edit", named.join(", "));
+        self.earlier_drafts = drafts.into_iter().map(|(key, _)| key).collect();
+        let text = format!(
+            "unsaved edits: {}; edit an object again to restore its edit, or :discard-edits",
+            named.join(", ")
+        );
         self.toast(Toast::warning(text), now);
+    }
+
+    /// Returns the dialog that discards the unsaved edits of earlier runs, all of them or those of one object.
+    pub(crate) fn discard_drafts_dialog(&self) -> Result<Dialog, String> {
+        let drafts = self.earlier_drafts.clone();
+        if drafts.is_empty() {
+            return Err("there are no unsaved edits of earlier runs".to_owned());
+        }
+        let names: Vec<String> = drafts.iter().map(|key| clean(&key.describe()).into_owned()).collect();
+        let mut fields = Fields::default();
+        let choices = std::iter::once("all".to_owned()).chain(names.iter().cloned()).collect();
+        let picked = fields.add(Field::choice("edit of", choices).hint("← → to pick"));
+        let mut dialog = Dialog::new("Discard unsaved edits", "Discard", move |dialog, _| {
+            let picked = dialog.choice(picked);
+            let discarded = drafts.iter().filter(|key| picked == "all" || clean(&key.describe()) == picked);
+            Ok(discarded.cloned().map(Effect::RemoveDraft).collect())
+        });
+        for name in &names {
+            dialog = dialog.line(name.clone());
+        }
+        Ok(dialog.fields(fields))
     }
 
     /// Returns the unsaved texts of open editors, with their clusters.

@@ -190,4 +190,14 @@ fn unsaved_edits_of_earlier_runs_are_announced_at_start_con_17() {
     let screen = stage.screen();
     assert!(screen.contains("unsaved edits: configmaps default/e"), "{screen}");
     assert!(screen.contains("2 more") && !screen.contains('\u{1b}'), "{screen}");
+    // The objects may be gone, so that a command discards the edits without opening them.
+    stage.press("esc : \"discard-edits\" enter");
+    assert!(stage.screen().contains("configmaps default/m2"), "{}", stage.screen());
+    let jobs = stage.press("right right tab tab enter");
+    assert!(matches!(&jobs[..], [Job::ForgetDraft(_, key)] if key.name == "m1"), "{jobs:?}");
+    stage.press(": \"discard-edits\" enter");
+    let jobs = stage.press("tab tab enter");
+    assert_eq!(jobs.iter().filter(|job| matches!(job, Job::ForgetDraft(..))).count(), 4, "{jobs:?}");
+    stage.press(": \"discard-edits\" enter");
+    assert!(stage.screen().contains("there are no unsaved edits of earlier runs"), "{}", stage.screen());
 }

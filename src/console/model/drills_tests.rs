@@ -57,9 +57,12 @@ fn the_story_of_a_running_drill_is_complete_at_80_by_24_fault_2() {
     stage.press(": \"drills\" enter");
     tell(&mut stage, vec![one.clone()]);
     let screen = stage.screen();
-    for text in
-        ["stuck-rollout  ", "hint 1 of 1: the first word of the hint and its end", "have the same version."]
-    {
+    for text in [
+        "stuck-rollout  ",
+        "⚠ the trouble is there: rollout is stuck",
+        "hint 1 of 1: the first word of the hint and its end",
+        "have the same version.",
+    ] {
         assert!(screen.contains(text), "{text}\n{screen}");
     }
     assert!(!screen.contains("more line"), "{screen}");
@@ -68,4 +71,5 @@ fn the_story_of_a_running_drill_is_complete_at_80_by_24_fault_2() {
     tell(&mut stage, vec![one]);
     let screen = stage.screen();
     assert!(screen.contains("stuck-rollout") && screen.contains(" more lines "), "{screen}");
+    assert!(screen.contains("NAME") && !screen.contains("BE"), "columns are whole\n{screen}");
 }

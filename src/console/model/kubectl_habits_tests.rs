@@ -86,8 +86,11 @@ fn sorting_without_a_picked_column_is_refused_con_3() {
     let mut stage = shop();
     stage.press("p O");
     shows(&mut stage, &["no column is selected: <shift-←> and <shift-→> select one", "NAME ↑"]);
-    stage.press("shift-right shift-right shift-right O");
-    assert!(!stage.screen().contains("NAME ↑"), "{}", stage.screen());
+    // The rows are already sorted by name.
+    stage.press("shift-right O");
+    shows(&mut stage, &["NAME ↓"]);
+    stage.press("shift-right shift-right O");
+    assert!(!stage.screen().contains("NAME ↓"), "{}", stage.screen());
 }
 
 #[test]
@@ -147,6 +150,45 @@ fn kubectls_and_k9s_words_mean_the_same_or_say_what_does_con_3() {
         assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "{typed}");
         shows(&mut stage, &[expected]);
     }
+}
+
+/// A command on objects takes `KIND/NAME` as kubectl does; an object named by `NAMESPACE/NAME` is found, too.
+#[test]
+fn commands_on_objects_take_a_kind_and_a_name_con_3() {
+    for (typed, expected) in [
+        ("logs_deploy/web", "logs · default/web ·"),
+        ("logs_deploy_web", "logs · default/web ·"),
+        ("kubectl_logs_deploy/web_-n_default", "logs · default/web ·"),
+        ("logs_svc/web", "logs · default/web ·"),
+        ("logs_default/web-1-a", "logs · default/web-1-a"),
+        ("logs_pods/default/web-1-a", "logs · default/web-1-a"),
+        ("scale_deploy/web_4", "Scale Deployment default/web"),
+        ("scale_deploy_web_4", "Scale Deployment default/web"),
+        ("scale_deploy/web_--replicas=4", "Scale Deployment default/web"),
+        ("scale_--replicas=4_deploy/web", "Scale Deployment default/web"),
+        ("scale_web_4", "Scale Deployment default/web"),
+        ("scale_deploy/web", "Scale Deployment default/web"),
+        ("rollout_deploy/web", "web · rollout"),
+        ("rollout_status_deploy/web", "web · rollout"),
+        ("rollout_undo_deploy/web", "web · rollout"),
+        ("rollout_restart_deploy/web", "Restart Deployment default/web"),
+        ("restart_deploy/web", "Restart Deployment default/web"),
+        ("logs_deploy/absent", "no deployment \"absent\""),
+        ("logs_node/web", "logs does not work on nodes"),
+        ("rollout_pods/web-1-a", "rollout does not work on pods"),
+        ("logs_deploy_web_more", "logs: unexpected \"more\" after the name"),
+        ("scale_deploy/web_four", "invalid number of replicas \"four\""),
+    ] {
+        let mut stage = shop();
+        let jobs = stage.press(&format!(": \"{typed}\" enter"));
+        assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "{typed}");
+        shows(&mut stage, &[expected]);
+    }
+    // A namespace with the name of a kind.
+    let mut stage = shop();
+    stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([pod("deploy", "web-1-c")]))]));
+    stage.press(": \"logs_deploy/web-1-c\" enter");
+    shows(&mut stage, &["logs · deploy/web-1-c"]);
 }
 
 /// A word after the kind is the name of an object for kubectl, and a namespace for k9s.
@@ -210,6 +252,39 @@ fn kubectl_get_completes_kinds_and_names_con_3() {
     let mut stage = shop();
     stage.press(": \"get_ns_s\" tab enter");
     shows(&mut stage, &["▸ shop"]);
+}
+
+#[test]
+fn commands_on_objects_complete_names_con_3() {
+    for (typed, completed) in [
+        ("logs_we", "logs web"),
+        ("logs_deploy/we", "logs deploy/web"),
+        ("logs_deploy_we", "logs deploy web"),
+        ("describe_dep", "describe deployments"),
+        ("describe_deploy_we", "describe deploy web"),
+        ("scale_we", "scale web"),
+        ("delete_po_web-1-b", "delete po web-1-b"),
+        ("delete_deploy/w", "delete deploy/web"),
+        ("drain_nod", "drain node-1"),
+    ] {
+        let mut stage = shop();
+        let node = json!({"metadata": {"name": "node-1", "uid": "node-1"}});
+        stage.feed(Delta::of::<Node>(vec![Change::Reset(objects([node]))]));
+        stage.press(&format!(": \"{typed}\" tab"));
+        assert_eq!(
+            stage.model.prompt.as_ref().map(|prompt| prompt.text.as_str()),
+            Some(completed),
+            "{typed}"
+        );
+    }
+    // Enter completes no name for a command that changes the cluster; after a kind, a namespace is expected.
+    let mut stage = shop();
+    stage.press(": \"scale_we_4\" enter");
+    shows(&mut stage, &["no deployment or replicaset \"we\""]);
+    stage.press("esc : \"delete_deploy_we\" enter");
+    shows(&mut stage, &["no deployment \"we\""]);
+    stage.press("esc : \"deploy_we\"");
+    assert!(stage.model.prompt.as_ref().is_some_and(|prompt| prompt.suggestions.is_empty()));
 }
 
 #[test]
@@ -669,6 +744,9 @@ fn a_copy_asks_which_way_and_where_con_3() {
     let jobs = stage.press("x");
     assert!(jobs.iter().any(|job| matches!(job, Job::Cancel(..))), "{jobs:?}");
     shows(&mut stage, &["✖ the copy was stopped; no part of it is left"]);
+    assert!(!stage.screen().contains("<x>stop"), "{}", stage.screen());
+    stage.press("x");
+    shows(&mut stage, &["nothing is being copied"]);
     let now = stage.now;
     stage.model.update(Message::Data(id, Data::new(TransferData::Going)), now);
     let jobs = stage.press("r");

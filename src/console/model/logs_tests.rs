@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::tabs_tests::TestConsole;
 use super::*;
+use console_data::links::Link;
 use console_data::message::{Data, Message};
 use console_screens::logs::{LogLine, LogsData};
 
@@ -126,4 +127,21 @@ fn a_match_beyond_the_right_edge_is_shown_con_10() {
     stage.press("/ ctrl-u \"start-3\" enter");
     let screen = stage.screen();
     assert!(screen.contains("start-3 ") && !screen.contains('→'), "{screen}");
+}
+
+/// While the server does not answer, no line can follow.
+#[test]
+fn a_log_without_a_connection_is_not_followed_con_18() {
+    let mut stage = logs_of(80, 24, 3);
+    assert!(stage.screen().contains("● following"), "{}", stage.screen());
+    for resource in console_data::builtin_kinds::resources() {
+        let down = Link::Down { resource, reason: "gone".to_owned(), retry_at: stage.now };
+        stage.model.update(Message::Link(down), stage.now);
+    }
+    let screen = stage.screen();
+    assert!(screen.contains("✖ no connection") && !screen.contains("following"), "{screen}");
+    for resource in console_data::builtin_kinds::resources() {
+        stage.model.update(Message::Link(Link::Up(resource)), stage.now);
+    }
+    assert!(stage.screen().contains("● following"), "{}", stage.screen());
 }

@@ -169,7 +169,7 @@ impl Model {
             Message::SavedTabs(saved) => return self.tabs_were_read(saved, now),
             Message::TabsInUse => self.tabs_are_in_use(now),
             Message::Draft(id, draft) => return self.draft_was_read(id, *draft, now),
-            Message::Drafts(drafts) => self.announce_drafts(&drafts, now),
+            Message::Drafts(drafts) => self.announce_drafts(drafts, now),
             Message::SavedObject(id, saved) => {
                 let (view, since) = *saved;
                 return self.saved_object_resolved(id, view, since, now);

@@ -93,6 +93,7 @@ use console_data::catalogue::Catalogue;
 use console_data::clusters::ConnectionState;
 use console_data::context::ScreenId;
 use console_data::contexts::{ContextEntry, Identity};
+use console_data::drafts::DraftKey;
 use console_data::extensions::Extensions;
 use console_data::journal::Journal;
 use console_data::links::Links;
@@ -190,6 +191,8 @@ pub struct Model {
     looked_for_leftovers: bool,
     /// The drill ends that were announced.
     announced: VecDeque<Uid>,
+    /// The objects of the unsaved edits of earlier runs, oldest first.
+    earlier_drafts: Vec<DraftKey>,
 }
 
 impl Model {
@@ -268,6 +271,7 @@ impl Model {
             delayed_command: None,
             looked_for_leftovers: false,
             announced: VecDeque::new(),
+            earlier_drafts: Vec::new(),
         };
         let jobs = model.deliver_to_top(now, ScreenMessage::Opened);
         (model, jobs)

@@ -1,5 +1,6 @@
 //! Screens in narrow terminals: the main column retains its width (CON-20).
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use serde_json::{Value, json};
 
@@ -44,6 +45,53 @@ fn events_show_a_readable_message_at_80_and_at_40_columns_con_20() {
         let columns = columns_of(&screen, LONG_MESSAGE);
         assert!(columns >= least, "{columns} of {least} columns\n{screen}");
         assert!(screen.contains("⚠ BackOff"), "{screen}");
+    }
+}
+
+fn deployment(name: &str, desired: i32, available: i32) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": "default", "uid": name, "creationTimestamp": "2026-05-01T11:00:00Z"},
+        "spec": {"replicas": desired, "selector": {}, "template": {
+            "spec": {"containers": [{"name": "main", "image": "registry.example.com/shop/frontend:1.27.3"}]}}},
+        "status": {"replicas": available, "updatedReplicas": available, "readyReplicas": available,
+            "availableReplicas": available},
+    })
+}
+
+/// A column that gave way to a longer state returns with a shorter one.
+#[test]
+fn a_dropped_column_returns_when_there_is_space_again_con_20() {
+    let images = |stage: &mut TestConsole| stage.screen().contains("IMAGES");
+    let mut dropped = 0;
+    for width in 60..100 {
+        let mut stage = TestConsole::new(width, 24);
+        let feed = |stage: &mut TestConsole, desired, available| {
+            let changed = objects([deployment("web", desired, available)]);
+            stage.feed(Delta::of::<Deployment>(changed.into_iter().map(Change::Applied).collect()));
+        };
+        stage.feed(Delta::of::<Deployment>(vec![Change::Reset(objects([deployment("web", 3, 3)]))]));
+        stage.press("d");
+        let before = images(&mut stage);
+        feed(&mut stage, 5, 3);
+        assert!(stage.screen().contains("Progressing"), "{}", stage.screen());
+        dropped += usize::from(before && !images(&mut stage));
+        feed(&mut stage, 5, 5);
+        assert_eq!(images(&mut stage), before, "{width}\n{}", stage.screen());
+    }
+    assert!(dropped > 0, "at some width the longer state takes the space");
+}
+
+#[test]
+fn the_table_of_workloads_keeps_the_status_con_20() {
+    for width in 40..90 {
+        let mut stage = TestConsole::new(width, 24);
+        let all = [deployment("web", 3, 3), deployment("background-worker-a", 3, 2)];
+        stage.feed(Delta::of::<Deployment>(vec![Change::Reset(objects(all))]));
+        stage.press(": \"workloads\" enter");
+        let screen = stage.screen();
+        for text in ["NAME", "STATUS", "Available", "Progressing", "background-"] {
+            assert!(screen.contains(text), "{text:?} is not in {width} columns\n{screen}");
+        }
     }
 }
 

@@ -42,6 +42,16 @@ fn the_banner_of_an_outage_says_what_to_do_con_18() {
             "no answer from the server: invalid peer certificate: Expired",
             "✖ no answer for 12s, trying again in 4 s, ctrl-r now · invalid peer certificate: Expired",
         ),
+        (
+            80,
+            "the server refuses the credentials (Unauthorized)",
+            "✖ the server refuses the credentials (Unauthorized), trying again in 4 s",
+        ),
+        (
+            100,
+            "context dev: the server refuses the credentials (Unauthorized)",
+            "✖ the server refuses the credentials (Unauthorized), trying again in 4 s, ctrl-r now",
+        ),
     ] {
         assert_eq!(banner(width, 12, reason), expected);
     }

@@ -150,7 +150,7 @@ fn object_views_are_restored_or_reported_as_gone_con_17() {
         stage.press("alt-2");
         assert!(stage.screen().contains("Pod default/gone not found"), "{}", stage.screen());
         stage.press("alt-1");
-        assert!(stage.screen().contains("logs · web"), "{}", stage.screen());
+        assert!(stage.screen().contains("logs · default/web"), "{}", stage.screen());
         stage.press("esc");
         assert!(stage.screen().contains("Pods all 4"), "{}", stage.screen());
         stage.press("l alt-4");

@@ -32,12 +32,12 @@ impl TestConsole {
 fn a_pane_shows_what_is_selected_beside_or_below_con_17() {
     // Size, keys from the overview, and the expected screen.
     for (size, keys, expected) in [
-        ((140, 40), "p |", vec!["▶Pods all 4", "▸ default", "logs · api"]),
+        ((140, 40), "p |", vec!["▶Pods all 4", "▸ default", "logs · default/api"]),
         ((140, 40), "p : \"vsplit_yaml\" enter", vec!["▶Pods all 4", "Pod default/api"]),
         ((140, 40), "p : \"split_describe\" enter", vec!["▶Pods all 4", "Pod default/api"]),
         ((140, 40), "p : \"vs_events\" enter", vec!["▶Pods all 4", "Events of api"]),
-        ((80, 24), "p _", vec!["▶Pods all 4", "▸ default", "logs · api"]),
-        ((80, 24), "p |", vec!["▶Pods all 4", "▸ api", "logs · api"]),
+        ((80, 24), "p _", vec!["▶Pods all 4", "▸ default", "logs · default/api"]),
+        ((80, 24), "p |", vec!["▶Pods all 4", "▸ api", "logs · default/api"]),
         ((80, 24), "p _ f6", vec!["╭ Pods all 4", "╭▶"]),
         ((40, 12), "p |", vec!["folded, too small for two panes; f6"]),
         ((40, 12), "p _", vec!["folded, too small for two panes; f6"]),

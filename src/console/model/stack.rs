@@ -199,7 +199,7 @@ impl Model {
                 Effect::Save { name, text } => jobs.push(Job::Save(name, text)),
                 Effect::ReadDraft(target) => jobs.extend(self.read_draft(id, &target)),
                 Effect::SaveDraft(draft) => jobs.extend(self.keep_draft(draft)),
-                Effect::RemoveDraft(target) => jobs.extend(self.forget_draft(&target)),
+                Effect::RemoveDraft(key) => jobs.extend(self.forget_draft(key)),
                 Effect::Editor(text) => jobs.push(Job::Editor(id, text)),
                 Effect::EditFile(path) => jobs.push(Job::EditFile(id, path)),
                 Effect::Theme(name) => self.use_theme(&name, now),

@@ -276,3 +276,30 @@ fn leaving_starts_on_cancel_while_something_goes_on_con_6() {
     assert!(!jobs.iter().any(|job| matches!(job, Job::Quit)) && stage.model.dialog.is_none());
     assert!(stage.press("ctrl-c ctrl-c").iter().any(|job| matches!(job, Job::Quit)));
 }
+
+/// Enter keeps the prompt open with the error, so that a half-typed pattern is not taken for the filter in effect.
+#[test]
+fn an_invalid_filter_is_refused_with_its_error_con_3() {
+    for view in [
+        "p",
+        "d",
+        "shift-o",
+        ": \"workloads\" enter",
+        ": \"xray\" enter",
+        ": \"aliases\" enter",
+        "p y",
+        "p l",
+        "?",
+    ] {
+        let mut stage = TestConsole::new(80, 24);
+        stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([pod("default", "web")]))]));
+        stage.press(view);
+        for (typed, error) in [("zzz(", "unclosed group"), ("[a", "unclosed character class")] {
+            stage.press(&format!("/ \"{typed}\" enter enter"));
+            let screen = stage.screen();
+            assert!(screen.contains(&format!("/{typed}   ✖ {error}")), "{view}: {typed}\n{screen}");
+            stage.press("esc");
+            assert!(!stage.screen().contains("zzz"), "{view}: esc removes the filter\n{}", stage.screen());
+        }
+    }
+}

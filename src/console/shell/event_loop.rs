@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{ExitReason, LoopControl, Shell};
 use crate::display::Display;
+use crate::job_control::JobSignal;
 use crate::model::Job;
 use crate::terminal;
 use console_data::message::Message;
@@ -51,6 +52,10 @@ impl Shell {
                     if let LoopControl::Exit = self.input(Event::Resize(columns, rows), &mut input).await? {
                         return Ok(ExitReason::Quit);
                     }
+                    next_frame = Instant::now();
+                }
+                signal = self.job_control.next() => {
+                    self.follow_job_control(signal).await?;
                     next_frame = Instant::now();
                 }
                 event = input.next() => match event {
@@ -107,6 +112,17 @@ impl Shell {
                 }
             }
         }
+    }
+
+    /// Stops the console if requested, with the terminal restored; takes the terminal over again, and redraws everything.
+    async fn follow_job_control(&mut self, signal: JobSignal) -> anyhow::Result<()> {
+        match signal {
+            JobSignal::Stop => self.guard.lend(self.job_control.stop()).await?,
+            JobSignal::Continued => self.guard.lend(std::future::ready(())).await?,
+        }
+        self.stale = true;
+        self.model.dirty = true;
+        Ok(())
     }
 
     fn until_wake(&self) -> Option<Duration> {

@@ -175,7 +175,7 @@ impl Shell {
 
     /// Lends the terminal to an editor on a file; the screen is informed when it exits, with any status.
     async fn edit_file(&mut self, screen: ScreenId, path: PathBuf) -> anyhow::Result<()> {
-        let edited = self.guard.lend(edit::external::open(&path)).await?;
+        let edited = self.guard.lend(self.job_control.during(edit::external::open(&path))).await?;
         self.stale = true;
         self.model.dirty = true;
         let now = self.clock.now();
@@ -193,7 +193,7 @@ impl Shell {
     }
 
     async fn editor(&mut self, screen: ScreenId, text: String) -> anyhow::Result<()> {
-        let edited = self.guard.lend(edit::external::run(text)).await?;
+        let edited = self.guard.lend(self.job_control.during(edit::external::run(text))).await?;
         self.stale = true;
         self.model.dirty = true;
         let message = match edited {

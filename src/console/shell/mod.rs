@@ -23,6 +23,7 @@ use super::console_state::ConsoleState;
 use super::desktop_notification::Sequence;
 use super::disk_writer::DiskWriter;
 use super::display::{Display, DrawnScreen};
+use super::job_control::JobControl;
 use super::joined_clusters::{ClusterSources, JoinedClusters};
 use super::linear::SpeechWriter;
 use super::model::{Model, Setup};
@@ -215,6 +216,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         jobs.extend(model.update(Message::Toast(Toast::info(text)), clock.now()));
     }
 
+    let job_control = JobControl::new()?;
     let guard = Guard::take(if linear { TerminalMode::Keys } else { TerminalMode::Whole(mouse) })?;
     let variable = |name: &str| std::env::var(name).ok();
     let ascii = config.ascii.unwrap_or_else(|| !terminal::is_unicode(variable));
@@ -262,6 +264,7 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         runner: Runner::new(client.clone(), messages.clone()).diagnosing(options.diagnose.clone()),
         clock,
         guard,
+        job_control,
         quit_requested: options.quit_requested.take(),
         leaving: false,
         disk_writer: options.config_dir.clone().map(|dir| DiskWriter::start(dir, messages.clone())),
@@ -368,6 +371,7 @@ struct Shell {
     runner: Runner,
     clock: Clock,
     guard: Guard,
+    job_control: JobControl,
     quit_requested: Option<mpsc::Sender<()>>,
     leaving: bool,
     /// Writes the journal, if there is a directory for it.

@@ -13,8 +13,11 @@ use console_data::rows::fault::{ends_at, is_active};
 use console_toolkit::text::{age, clean, fit, seconds_until};
 use extension::fault::Fault;
 
-/// Maximum width of one fault.
+/// Maximum width of one of several faults.
 const ONE: usize = 56;
+
+/// Minimum width for the whole text before the faults.
+const NARROW: usize = 60;
 
 /// The hint for ending faults.
 const HINT: &str = " :faults heals ";
@@ -33,8 +36,11 @@ pub(super) fn draw(faults: &[&Fault], cx: &Context<'_>, frame: &mut Frame<'_>, a
     }
     let width = usize::from(area.width);
     let mut text = banner_text(faults, cx.now, width.saturating_sub(HINT.width()));
-    // On a narrow screen the faults matter more than the hint.
-    if text.width() + HINT.width() <= width {
+    let has_end = |text: &str| text.ends_with(" left");
+    // On a narrow screen the faults matter more than the hint, and so does the end of a single one.
+    let is_whole = !text.contains('…')
+        && (faults.len() > 1 || has_end(&text) == has_end(&banner_text(faults, cx.now, width)));
+    if text.width() + HINT.width() <= width && is_whole {
         text.push_str(&" ".repeat(width - HINT.width() - text.width()));
         text.push_str(HINT);
     } else {
@@ -46,30 +52,35 @@ pub(super) fn draw(faults: &[&Fault], cx: &Context<'_>, frame: &mut Frame<'_>, a
 }
 
 fn banner_text(faults: &[&Fault], now: Timestamp, width: usize) -> String {
-    let mut text = match faults.len() {
-        1 => " ⚠ broken on purpose:".to_owned(),
-        count => format!(" ⚠ {count} broken on purpose:"),
-    };
+    let count = if faults.len() > 1 { format!(" {}", faults.len()) } else { String::new() };
+    // On the narrowest screens the faults need the space.
+    let words = if width < NARROW { "broken" } else { "broken on purpose" };
+    let mut text = format!(" ⚠{count} {words}:");
     for (at, fault) in faults.iter().enumerate() {
         let sign = if at == 0 { " " } else { " · " };
-        let one = format!("{sign}{}", fit(&one(fault, now), ONE));
         let left = faults.len() - at;
+        // The number of omitted faults is shown at any width.
         let more = if left > 1 { format!(" · {} more", left - 1) } else { String::new() };
-        if text.width() + one.width() + more.width() > width {
-            // The number of omitted faults is shown at any width.
-            let (one, more) = if at == 0 { (one, more) } else { (String::new(), format!(" · {left} more")) };
-            text.push_str(&fit(&one, width.saturating_sub(text.width() + more.width())));
+        let room = width.saturating_sub(text.width() + sign.width() + more.width());
+        let one = one(fault, now, if faults.len() == 1 { room } else { ONE.min(room) });
+        if at > 0 && one.contains('…') {
+            let more = format!(" · {left} more");
             text.push_str(&fit(&more, width.saturating_sub(text.width())));
             return text;
         }
+        text.push_str(sign);
         text.push_str(&one);
+        if at == 0 && one.contains('…') {
+            text.push_str(&more);
+            return text;
+        }
     }
     text
 }
 
 /// Returns `Partition cut node/node-1 ↔ node/node-2, 25s left`; for a fault with a target
-/// `PowerOff node node-3 (poweroff-x)`.
-fn one(fault: &Fault, now: Timestamp) -> String {
+/// `PowerOff node node-3 (poweroff-x)`. The target matters more than the fault's name, and that more than its end.
+fn one(fault: &Fault, now: Timestamp, width: usize) -> String {
     let name = fault.metadata.name.as_deref().unwrap_or_default();
     let side = |peer: Option<&extension::fault::FaultPeer>| {
         peer.map_or_else(|| "all".to_owned(), ToString::to_string)
@@ -84,11 +95,14 @@ fn one(fault: &Fault, now: Timestamp) -> String {
     let left = ends_at(fault).map(|at| format!(", {} left", age(seconds_until(now, at)))).unwrap_or_default();
     let meets =
         fault.status.as_ref().and_then(|status| status.meets.as_deref()).filter(|_| target.is_empty());
-    let description = match meets {
-        Some(meets) => format!("{} {meets} ({name})", fault.spec.type_),
-        None => format!("{} {name}{target}", fault.spec.type_),
+    let kind = &fault.spec.type_;
+    let (whole, short) = match meets {
+        Some(meets) => (format!("{kind} {meets} ({name})"), format!("{kind} {meets}")),
+        None if target.is_empty() => (format!("{kind} {name}"), format!("{kind} {name}")),
+        None => (format!("{kind} {name}{target}"), format!("{kind}{target}")),
     };
-    let description = clean(&description).into_owned();
-    let max_width = ONE.saturating_sub(left.width());
-    format!("{}{left}", fit(&description, max_width))
+    let (whole, short) = (clean(&whole).into_owned(), clean(&short).into_owned());
+    let choices = [format!("{whole}{left}"), format!("{short}{left}"), short.clone()];
+    let fitting = choices.into_iter().find(|choice| choice.width() <= width);
+    fitting.unwrap_or_else(|| fit(&short, width).into_owned())
 }

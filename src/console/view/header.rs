@@ -17,6 +17,9 @@ use console_screens::{Screen, View};
 use console_toolkit::health::Health;
 use console_toolkit::text::{clean, fit_middle, grouped};
 
+/// The maximum width of a breadcrumb.
+const TITLE: usize = 32;
+
 pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     frame.render_widget(Block::new().style(theme.header.bar), area);
@@ -24,14 +27,14 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let max_width = usize::from(area.width);
     let width = |spans: &[Span<'_>]| spans.iter().map(Span::width).sum::<usize>();
     // The least important parts are dropped first: the revision, the origin, the older breadcrumbs.
-    let mut left = crumbs(model, cx, Crumbs { origin: true, count: 3 });
+    let mut left = crumbs(model, cx, Crumbs { origin: true, count: 3, title_columns: TITLE });
     if width(&left) + width(&right.0) + width(&right.1) > max_width {
         right.1.clear();
     }
     for shape in [
-        Crumbs { origin: true, count: 2 },
-        Crumbs { origin: false, count: 2 },
-        Crumbs { origin: false, count: 1 },
+        Crumbs { origin: true, count: 2, title_columns: TITLE },
+        Crumbs { origin: false, count: 2, title_columns: TITLE },
+        Crumbs { origin: false, count: 1, title_columns: TITLE },
     ] {
         if width(&left) + width(&right.0) + width(&right.1) > max_width {
             left = crumbs(model, cx, shape);
@@ -43,6 +46,15 @@ pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     }
     if width(&left) + width(&right.0) > max_width {
         right.0.clear();
+    }
+    // Without space for anything else, the title is cut with a mark, and the rest is dropped whole.
+    let excess = width(&left).saturating_sub(max_width);
+    if excess > 0 {
+        let title_columns = TITLE.saturating_sub(excess).max(TITLE / 2);
+        left = crumbs(model, cx, Crumbs { origin: false, count: 1, title_columns });
+        while width(&left) > max_width && left.len() > 3 {
+            left.remove(3);
+        }
     }
     right.0.extend(right.1);
     let [left_area, right_area] =
@@ -84,6 +96,8 @@ fn cluster<'a>(model: &Model, cx: &Context<'_>) -> Span<'a> {
 struct Crumbs {
     origin: bool,
     count: usize,
+    /// The maximum width of a title.
+    title_columns: usize,
 }
 
 /// Returns the cluster and the breadcrumbs.
@@ -98,7 +112,7 @@ fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     for (id, screen) in &model.screens[first..] {
         left.push(Span::styled("▸ ", theme.body.dim));
         let title = screen.title(&model.shared.context_of(*id, cx.now));
-        left.push(Span::raw(format!("{} ", fit_middle(&clean(&title), 32))));
+        left.push(Span::raw(format!("{} ", fit_middle(&clean(&title), shape.title_columns))));
     }
     for (id, screen) in model.background(cx.now) {
         if let Some(line) = screen.background(&model.shared.context_of(id, cx.now)) {

@@ -9,6 +9,7 @@ use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use crate::model::Model;
+use console_data::action::refused_credentials;
 use console_data::clusters::ConnectionState;
 use console_data::context::Context;
 use console_data::links::Outage;
@@ -80,9 +81,19 @@ fn banner_text(outage: &Outage, cx: &Context<'_>, width: usize) -> String {
     };
     let key = cx.bindings.key(Command::Refresh).map(|key| format!(", {key} now")).unwrap_or_default();
     let sign = cx.theme.sign("✖ ", "");
-    let mut text = format!(" {sign}{of}no answer for {elapsed}, {wait}{key}");
-    let origin = cx.clusters.get(cx.cluster).map(|cluster| clean(cluster.origin)).unwrap_or_default();
     let mut reason = clean(&outage.reason);
+    let refusal = refused_credentials(&reason).map(str::to_owned);
+    let mut text = match &refusal {
+        Some(refusal) => format!(" {sign}{of}{refusal}, {wait}"),
+        None => format!(" {sign}{of}no answer for {elapsed}, {wait}{key}"),
+    };
+    if refusal.is_some() {
+        reason = Cow::Borrowed("");
+        if text.width() + key.width() <= width {
+            text += &key;
+        }
+    }
+    let origin = cx.clusters.get(cx.cluster).map(|cluster| clean(cluster.origin)).unwrap_or_default();
     if outage.resources.is_empty()
         && let Some((cause, hints)) = HINTS.iter().find(|(cause, _)| reason.ends_with(cause))
     {

@@ -60,7 +60,7 @@ impl ChangeHistory {
     /// Returns the first state that is retained.
     pub(crate) fn beginning(&self) -> PointInTime {
         // A list at revision zero is invalid: before the first write there was nothing.
-        PointInTime { revision: self.after.max(1), time: self.begins }
+        PointInTime { revision: self.after.max(1), time: self.begins, is_earliest: true }
     }
 }
 
@@ -191,7 +191,7 @@ async fn request(
     let revision = number(&answer.metadata.resource_version);
     let items = answer.items.into_iter().map(|item| HistoryEvent {
         kind: item.kind,
-        moment: PointInTime { revision: number(&item.resource_version), time: item.time },
+        moment: PointInTime::new(number(&item.resource_version), item.time),
         object: item.object,
     });
     Ok(ChangeHistory {
@@ -233,7 +233,7 @@ mod tests {
     fn response(revision: u64, after: u64, items: &[u64]) -> ChangeHistory {
         let event = |revision: &u64| HistoryEvent {
             kind: "MODIFIED".to_owned(),
-            moment: PointInTime { revision: *revision, time: None },
+            moment: PointInTime::new(*revision, None),
             object: Value::Null,
         };
         let begins = Timestamp::from_second(after as i64).ok();
@@ -251,7 +251,8 @@ mod tests {
         let all = merged(vec![pods(), nodes()], HistoryRange::All, 2).unwrap();
         assert_eq!((revisions(&all), all.older, all.newer), (vec![30, 31], 4, 4));
         // The result covers only the range that both responses cover.
-        assert_eq!(all.beginning(), PointInTime { revision: 8, time: Timestamp::from_second(8).ok() });
+        let time = Timestamp::from_second(8).ok();
+        assert_eq!(all.beginning(), PointInTime { revision: 8, time, is_earliest: true });
         assert_eq!((all.revision, all.until), (30, 30));
         let until = HistoryRange::Until(TimeSelector::revision(40));
         let all = merged(vec![pods(), nodes()], until, 1).unwrap();

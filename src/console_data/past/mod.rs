@@ -154,11 +154,11 @@ pub async fn step(
         (Some(last), HistoryRange::Until(TimeSelector::Point(_))) => TimePosition::At(last.moment),
         // For a requested time, the result has that time and the state that was in force.
         (Some(_), HistoryRange::Until(TimeSelector::Time(time))) => {
-            TimePosition::At(PointInTime { revision: up_to, time: Some(time) })
+            TimePosition::At(PointInTime::new(up_to, Some(time)))
         }
         // The objects did not change between the start of the history and that time.
         (None, HistoryRange::Until(TimeSelector::Time(time))) if history.until > beginning.revision => {
-            TimePosition::At(PointInTime { revision: up_to, time: Some(time) })
+            TimePosition::At(PointInTime::new(up_to, Some(time)))
         }
         (None, HistoryRange::Until(TimeSelector::Point(point)))
             if matches!(go, TimeTravel::To(_)) && point.revision > beginning.revision =>
@@ -223,12 +223,14 @@ impl PastView {
         &self.gaps
     }
 
-    /// Returns a context with this state in place of the present. Ages are relative to that time, and do not advance.
+    /// Returns a context with this state in place of the present. Ages are relative to that time, and do not advance; if
+    /// it is unknown, there are none.
     pub fn context<'a>(&'a self, now: &Context<'a>) -> Context<'a> {
         Context {
             stores: &self.stores,
             links: self.links.as_ref().unwrap_or(now.links),
             now: self.moment.time.unwrap_or(now.now),
+            is_time_known: self.moment.time.is_some(),
             redraw_at_time: &self.wake,
             ..*now
         }
@@ -332,9 +334,9 @@ mod tests {
     #[tokio::test]
     async fn steps_lead_from_change_to_change_and_from_time_to_time_con_19() {
         let client = server();
-        let moment = |revision: u64| PointInTime { revision, time: Some(at(revision as i64)) };
-        let timed = |revision: u64, second: i64| PointInTime { revision, time: Some(at(second)) };
-        let beginning = TimePosition::Beginning(timed(5, 4));
+        let moment = |revision: u64| PointInTime::new(revision, Some(at(revision as i64)));
+        let timed = |revision: u64, second: i64| PointInTime::new(revision, Some(at(second)));
+        let beginning = TimePosition::Beginning(PointInTime { is_earliest: true, ..timed(5, 4) });
         let seconds = SignedDuration::from_secs;
         for (from, go, expected) in [
             (None, TimeTravel::Back, TimePosition::At(moment(20))),
@@ -353,15 +355,11 @@ mod tests {
             (None, TimeTravel::To(TimeSelector::Time(at(7))), TimePosition::At(timed(7, 7))),
             (None, TimeTravel::To(TimeSelector::Time(at(1))), beginning),
             (None, TimeTravel::To(TimeSelector::revision(22)), TimePosition::At(moment(20))),
-            (
-                None,
-                TimeTravel::To(TimeSelector::revision(7)),
-                TimePosition::At(PointInTime { revision: 7, time: None }),
-            ),
+            (None, TimeTravel::To(TimeSelector::revision(7)), TimePosition::At(PointInTime::new(7, None))),
             (
                 None,
                 TimeTravel::To(TimeSelector::Point(timed(7, 7))),
-                TimePosition::At(PointInTime { revision: 7, time: Some(at(7)) }),
+                TimePosition::At(PointInTime::new(7, Some(at(7)))),
             ),
             (None, TimeTravel::To(TimeSelector::revision(2)), beginning),
             (Some(moment(10)), TimeTravel::Live, TimePosition::Live),
@@ -381,8 +379,7 @@ mod tests {
         let (_, pod) = stores.pods().iter().next().unwrap();
         assert_eq!((pod.metadata.name.as_deref(), cut), (Some("a"), 7));
         assert_eq!(pod.metadata.managed_fields, None);
-        let past =
-            PastView::new(TimePosition::At(PointInTime { revision: 20, time: None }), stores, cut).unwrap();
+        let past = PastView::new(TimePosition::At(PointInTime::new(20, None)), stores, cut).unwrap();
         assert_eq!(past.bounds().as_deref(), Some("7 more are not shown"));
         let expired = stores_at(&client, &lists, 3).await.unwrap_err();
         assert_eq!(expired, "that is no longer available: too old");

@@ -152,7 +152,7 @@ mod tests {
         let now = Timestamp::from_second(1_000_000).unwrap();
         let go = TimeTravel::To(crate::point_in_time::TimeSelector::revision(20));
         let (place, was) = travel_in_time(&server(no), all, None, go, now).await?;
-        assert_eq!(place, TimePosition::At(PointInTime { revision: 20, time: None }));
+        assert_eq!(place, TimePosition::At(PointInTime::new(20, None)));
         Ok(was.expect("it is not now"))
     }
 
@@ -207,8 +207,7 @@ mod tests {
             assert_eq!(is_refused, kind == Workload::Job, "{kind:?}");
             assert!(is_refused || stores.synced(resource), "{kind:?}");
         }
-        let past =
-            PastView::new(TimePosition::At(PointInTime { revision: 20, time: None }), stores, 0).unwrap();
+        let past = PastView::new(TimePosition::At(PointInTime::new(20, None)), stores, 0).unwrap();
         assert!(past.stores.synced(&ResourceKey::of::<Pod>()));
     }
 }

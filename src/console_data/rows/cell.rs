@@ -225,7 +225,8 @@ impl Cell {
             Self::Age(None) => Cow::Borrowed("<unknown>"),
             Self::Until(at) => Cow::Owned(cx.format_remaining(*at)),
             Self::Restarts(count, Some(last)) if *count > 0 => {
-                Cow::Owned(format!("{count} ({} ago)", cx.age(*last)))
+                let age = cx.age(*last);
+                Cow::Owned(if age.is_empty() { count.to_string() } else { format!("{count} ({age} ago)") })
             }
             Self::Restarts(count, _) => Cow::Owned(count.to_string()),
         }

@@ -27,14 +27,15 @@ pub(crate) struct WorkloadParts<'a> {
     created: Option<Timestamp>,
 }
 
-/// Returns the columns: kind, count, state and reason.
+/// Returns the columns: kind, count, state and reason. Of the columns beside the name, a narrow screen keeps the state
+/// longest.
 pub(crate) fn columns<'a>() -> Vec<RowColumn<WorkloadParts<'a>>> {
     vec![
         Column::text("NAME").weight(9).cell(|of| Cell::server_text(of.name)),
-        Column::text("KIND").weight(9).cell(|of| Cell::Text(of.kind.kind_name().into())),
+        Column::text("KIND").weight(8).cell(|of| Cell::Text(of.kind.kind_name().into())),
         Column::text("READY").weight(8).cell(|of| of.state.ready.clone()),
         Column::text("STATUS")
-            .weight(8)
+            .weight(9)
             .usual(13)
             .cell(|of| Cell::Status(clean(&of.state.label).into(), of.state.health)),
         Column::text("REASON").weight(4).cell(|of| {

@@ -22,7 +22,7 @@ pub use run::{Outbox, Runner};
 use super::dialog;
 use console_data::action::{Action, EntryId};
 use console_data::context::ScreenId;
-use console_data::drafts::Draft;
+use console_data::drafts::{Draft, DraftKey};
 use console_data::extensions::PluginRun;
 use console_data::message::Data;
 use console_data::point_in_time::TimeTravel;
@@ -117,7 +117,7 @@ pub enum Effect {
     /// Saves a draft.
     SaveDraft(Box<Draft>),
     /// Removes the draft of this object.
-    RemoveDraft(ObjectRef),
+    RemoveDraft(DraftKey),
     /// Applies a theme; an unreadable theme gives an error toast.
     Theme(String),
     /// Applies a theme, and saves it for the next run.

@@ -19,8 +19,8 @@ use tokio::sync::mpsc;
 
 use super::inputs::{Inputs, PaneInput, PaneSize};
 use super::outcome::Outcome;
-use super::output::READ_BYTES;
 use super::session::{EVENTS, PaneEvent, Session};
+use crate::exec_streams::READ_BYTES;
 use base::subordinate_ids::as_real_user;
 use console_data::extensions::Program;
 

@@ -18,7 +18,8 @@ use super::debug::{StartProgress, progress};
 use super::heartbeat::Heartbeat;
 use super::inputs::{InputSender, Inputs, PaneInput, PaneSize, inputs};
 use super::outcome::Outcome;
-use super::output::{READ_BYTES, Source, carriage_returns};
+use super::output::carriage_returns;
+use crate::exec_streams::{self, READ_BYTES, Source};
 use console_data::action::error_text;
 use console_data::container::{default_container, terminal_of};
 use console_data::container_state::statuses;
@@ -328,9 +329,9 @@ impl Shell {
     async fn carry(&mut self, mut process: AttachedProcess, tty: bool) -> Result<Outcome, SessionEnd> {
         let mut stdin = process.stdin();
         let mut sizes = process.terminal_size();
-        let status = process.take_status();
-        let mut stdout = Source::new(process.stdout());
-        let mut stderr = Source::new(process.stderr());
+        let status = exec_streams::status_of(&mut process);
+        let mut stdout = Source::new(process.stdout(), status.clone());
+        let mut stderr = Source::new(process.stderr(), status.clone());
         if let Some(sizes) = &mut sizes {
             // The first size has one row more: a program that already runs redraws only when the size changes.
             let PaneSize { rows, columns } = self.size;
@@ -338,7 +339,7 @@ impl Shell {
             let _ = sizes.send(TerminalSize { width: columns, height: rows }).await;
         }
         if let Some(stdin) = &mut stdin {
-            let _ = stdin.write_all(&std::mem::take(&mut self.pending)).await;
+            let _ = exec_streams::write_all(stdin, &std::mem::take(&mut self.pending), &status).await;
         }
         while stdout.is_open() || stderr.is_open() {
             let bytes = tokio::select! {
@@ -347,7 +348,9 @@ impl Shell {
                 input = self.inputs.recv() => {
                     match input {
                         Some(PaneInput::Bytes(bytes)) => {
-                            if let Some(writer) = &mut stdin && writer.write_all(&bytes).await.is_err() {
+                            if let Some(writer) = &mut stdin
+                                && exec_streams::write_all(writer, &bytes, &status).await.is_err()
+                            {
                                 stdin = None;
                             }
                         }
@@ -371,11 +374,7 @@ impl Shell {
         if let Some(mut stdin) = stdin {
             let _ = stdin.shutdown().await;
         }
-        let status = match status {
-            Some(status) => status.await,
-            None => None,
-        };
-        Ok(Outcome::from_status(status.as_ref()))
+        Ok(Outcome::from_status(status.await.as_ref()))
     }
 
     async fn report(&self, event: PaneEvent) -> Result<(), SessionEnd> {
@@ -420,7 +419,47 @@ fn terminal_params(container: &str, tty: bool, stdin: bool) -> AttachParams {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::{SinkExt, StreamExt};
     use serde_json::json;
+    use tokio::net::TcpListener;
+    use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
+    use tokio_tungstenite::tungstenite::http::HeaderValue;
+
+    /// A server that is killed closes its TCP connections without a WebSocket close frame.
+    #[tokio::test]
+    async fn a_session_ends_when_its_server_is_killed_con_8() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        base::task::start(async move {
+            let (connection, _) = listener.accept().await.unwrap();
+            #[expect(clippy::result_large_err, reason = "the callback's signature")]
+            let choose_protocol = |_: &Request, mut response: Response| {
+                let protocol = HeaderValue::from_static("v5.channel.k8s.io");
+                response.headers_mut().insert("Sec-WebSocket-Protocol", protocol);
+                Ok(response)
+            };
+            let mut socket = tokio_tungstenite::accept_hdr_async(connection, choose_protocol).await.unwrap();
+            socket.send(b"\x01$ ".to_vec().into()).await.unwrap();
+            // The connection is dropped once the user has typed.
+            let is_typed = |frame: &[u8]| frame.strip_prefix(b"\0").is_some_and(|typed| typed == b"ls");
+            while let Some(Ok(message)) = socket.next().await {
+                if is_typed(&message.into_data()) {
+                    return;
+                }
+            }
+        });
+        let client = Client::try_from(kube::Config::new(url.parse().unwrap())).unwrap();
+        let target =
+            SessionTarget::Exec { container: Some("main".to_owned()), command: vec!["sh".to_owned()] };
+        let (session, mut events) =
+            Session::open(client, "default", "web", target, PaneSize { rows: 10, columns: 40 });
+        let opened = PaneEvent::Opened { container: "main".to_owned(), tty: true, stdin: true };
+        assert_eq!(events.recv().await, Some(opened));
+        assert_eq!(events.recv().await, Some(PaneEvent::Output(Bytes::from_static(b"$ "))));
+        assert!(session.send(PaneInput::Bytes(b"ls".to_vec())));
+        let end = tokio::time::timeout(Duration::from_secs(20), events.recv()).await;
+        assert_eq!(end.expect("the session ends"), Some(PaneEvent::Ended(Outcome::Closed)));
+    }
 
     /// The session of an attached container ends with the exit code of the run that it was attached to.
     #[test]

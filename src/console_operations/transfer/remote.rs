@@ -9,21 +9,21 @@ use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::Api;
 use kube::api::{AttachParams, AttachedProcess};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 
 use super::archive::{self, Progress};
 use super::local;
 use crate::effect::Outbox;
+use crate::exec_streams::{self, READ_BYTES, Source};
 use console_data::action::error_text;
 use console_data::decoded::JsonObject;
 use console_toolkit::text::generated;
 
-/// Size of a chunk in bytes, and maximum number of queued chunks.
-const CHUNK: usize = 32 * 1024;
+/// Maximum number of queued chunks.
 const CHUNKS: usize = 16;
 /// Maximum number of bytes read of a command's error output.
-const MAX_STDERR: u64 = 4096;
+const MAX_STDERR: usize = 4096;
 /// Timeout of commands that only test or clean up.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -93,9 +93,9 @@ impl Container {
             stdout,
             stderr: true,
             tty: false,
-            max_stdin_buf_size: Some(CHUNK),
-            max_stdout_buf_size: Some(CHUNK),
-            max_stderr_buf_size: Some(CHUNK),
+            max_stdin_buf_size: Some(READ_BYTES),
+            max_stdout_buf_size: Some(READ_BYTES),
+            max_stderr_buf_size: Some(READ_BYTES),
         };
         self.pods.exec(&self.pod, to_owned_args(command), &params).await.map_err(|error| error_text(&error))
     }
@@ -104,9 +104,9 @@ impl Container {
     async fn run(&self, command: &[&str]) -> Result<CommandExit, String> {
         let ended = async {
             let mut process = self.exec(command, false, false).await?;
-            let status = process.take_status();
-            let stderr = read_prefix(process.stderr()).await;
-            Ok(CommandExit::of(ended(status).await, &stderr))
+            let status = exec_streams::status_of(&mut process);
+            let stderr = read_prefix(Source::new(process.stderr(), status.clone())).await;
+            Ok(CommandExit::of(status.await, &stderr))
         };
         let late =
             || format!("{} in {} did not end in {} s", command[0], self.name, COMMAND_TIMEOUT.as_secs());
@@ -132,10 +132,12 @@ impl Container {
     ) -> Result<(), String> {
         let mut process =
             self.exec(&["tar", "cf", "-", "-C", parent, &format!("./{name}")], false, true).await?;
-        let status = process.take_status();
-        let (Some(mut stdout), stderr) = (process.stdout(), process.stderr()) else {
+        let status = exec_streams::status_of(&mut process);
+        let mut stdout = Source::new(process.stdout(), status.clone());
+        if !stdout.is_open() {
             return Err("the server opened no output stream".to_owned());
-        };
+        }
+        let stderr = Source::new(process.stderr(), status.clone());
         let complaints = base::task::start(async move { read_prefix(stderr).await });
         let (chunks, incoming) = mpsc::channel(CHUNKS);
         let (whole, is_whole) = oneshot::channel::<()>();
@@ -150,23 +152,17 @@ impl Container {
             let received = received.await.unwrap_or_else(|error| Err(io::Error::other(error)));
             let _ = tell.send(received.map_err(|error| error.to_string()));
         });
-        let mut buffer = vec![0; CHUNK];
-        loop {
-            match stdout.read(&mut buffer).await {
-                Ok(0) => break,
-                Ok(count) => {
-                    if chunks.send(Bytes::copy_from_slice(&buffer[..count])).await.is_err() {
-                        // The unpacking thread stopped reading, and reports why.
-                        return finished.await.unwrap_or_else(|_| Err("the copy was stopped".to_owned()));
-                    }
-                }
-                Err(error) => return Err(error.to_string()),
+        while stdout.is_open() {
+            let bytes = stdout.read().await;
+            if !bytes.is_empty() && chunks.send(bytes).await.is_err() {
+                // The unpacking thread stopped reading, and reports why.
+                return finished.await.unwrap_or_else(|_| Err("the copy was stopped".to_owned()));
             }
         }
         drop(chunks);
         let complaints =
             complaints.await.map_err(|error| format!("cannot read the errors of tar: {error}"))?;
-        let ended = CommandExit::of(ended(status).await, &complaints);
+        let ended = CommandExit::of(status.await, &complaints);
         if let Some(error) = ended.error("tar", &self.name) {
             return Err(error);
         }
@@ -210,20 +206,21 @@ impl Container {
             }
         });
         let mut process = self.exec(&["tar", "xmof", "-", "-C", parent], true, false).await?;
-        let status = process.take_status();
-        let (Some(mut stdin), stderr) = (process.stdin(), process.stderr()) else {
+        let status = exec_streams::status_of(&mut process);
+        let Some(mut stdin) = process.stdin() else {
             return Err("the server opened no input stream".to_owned());
         };
+        let stderr = Source::new(process.stderr(), status.clone());
         let complaints = base::task::start(async move { read_prefix(stderr).await });
         let (chunks, mut outgoing) = mpsc::channel::<Bytes>(CHUNKS);
         let source = source.to_path_buf();
         let packed = base::task::blocking(move || {
-            let to = io::BufWriter::with_capacity(CHUNK, ChunkWriter(chunks));
+            let to = io::BufWriter::with_capacity(READ_BYTES, ChunkWriter(chunks));
             archive::pack(&source, &beside, to, &progress)
         });
         let mut refused = None;
         while let Some(chunk) = outgoing.recv().await {
-            if let Err(error) = stdin.write_all(&chunk).await {
+            if let Err(error) = exec_streams::write_all(&mut stdin, &chunk, &status).await {
                 refused = Some(error.to_string());
                 break;
             }
@@ -237,7 +234,7 @@ impl Container {
         drop(stdin);
         let complaints =
             complaints.await.map_err(|error| format!("cannot read the errors of tar: {error}"))?;
-        let ended = CommandExit::of(ended(status).await, &complaints);
+        let ended = CommandExit::of(status.await, &complaints);
         // The error of `tar` is more specific than the broken connection.
         if let Some(error) = ended.error("tar", &self.name).or(refused) {
             return Err(error);
@@ -266,19 +263,13 @@ fn join(parent: &str, name: &str) -> String {
     format!("{}/{name}", parent.trim_end_matches('/'))
 }
 
-async fn ended(status: Option<impl Future<Output = Option<Status>>>) -> Option<Status> {
-    match status {
-        Some(status) => status.await,
-        None => None,
-    }
-}
-
 /// Reads the first bytes, and discards the rest.
-async fn read_prefix(from: Option<impl AsyncRead + Unpin>) -> Vec<u8> {
+async fn read_prefix(mut from: Source<impl AsyncRead + Unpin>) -> Vec<u8> {
     let mut output = Vec::new();
-    if let Some(mut from) = from {
-        let _ = (&mut from).take(MAX_STDERR).read_to_end(&mut output).await;
-        let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
+    while from.is_open() {
+        let bytes = from.read().await;
+        let free = MAX_STDERR - output.len();
+        output.extend_from_slice(&bytes[..bytes.len().min(free)]);
     }
     output
 }

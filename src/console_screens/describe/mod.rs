@@ -159,7 +159,7 @@ impl Describe {
             }
             _ => Vec::new(),
         };
-        describe(object, &RelatedObjects { events, others, beside, policies }, cx.now)
+        describe(object, &RelatedObjects { events, others, beside, policies }, cx.known_time())
     }
 
     fn jump(&mut self, cx: &Context<'_>, forward: bool) -> Vec<Effect> {

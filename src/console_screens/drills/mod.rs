@@ -29,6 +29,7 @@ use console_data::message::ScreenMessage;
 use console_operations::effect::{Dialog, Effect, Outbox};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, counted, fit, wrapped};
+use console_toolkit::theme::Theme;
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use extension::scenario::{AllScenarioRuns, ScenarioPhase, ScenarioRun};
@@ -41,6 +42,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const NAME: usize = 24;
 const BEST: usize = 8;
 const LAST: usize = 14;
+/// Minimum width of the column for the title beside the runs.
+const TITLE: usize = 8;
 /// The rows that the list keeps if the details of a drill need the rest: the heading and two drills.
 const LISTED: usize = 3;
 
@@ -253,11 +256,16 @@ impl View for Drills {
         let listed = (rows.len() + 1).min(height.saturating_sub(details.len()).max(LISTED));
         let listed = Constraint::Length(u16::try_from(listed).unwrap_or(u16::MAX));
         let [list, details_area] = Layout::vertical([listed, Constraint::Fill(1)]).areas(inner);
-        let title = width.saturating_sub(NAME + BEST + LAST + 3).max(8);
+        // A column that does not fit is dropped whole; the title matters least.
+        let has_runs = width >= 2 + NAME + BEST + LAST;
+        let runs = if has_runs { BEST + LAST } else { 0 };
+        let title = width.saturating_sub(2 + NAME + runs);
+        let title = if has_runs && title < TITLE { 0 } else { title };
         let line = |lead: &str, name: &str, text: &str, best: &str, last: &str| {
-            let (name, text) =
-                (fit(&clean(name), NAME - 1).into_owned(), fit(&clean(text), title - 1).into_owned());
-            format!("{lead}{name:<NAME$}{text:<title$}{best:<BEST$}{last}")
+            let name = fit(&clean(name), NAME - 1).into_owned();
+            let text = fit(&clean(text), title.saturating_sub(1)).into_owned();
+            let runs = if has_runs { format!("{best:<BEST$}{last}") } else { String::new() };
+            format!("{lead}{name:<NAME$}{text:<title$}{runs}")
         };
         let mut lines =
             vec![Line::styled(line("  ", "NAME", "TITLE", "BEST", "LAST"), cx.theme.table.header)];
@@ -390,13 +398,7 @@ fn detail_lines(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
             }
         }
         for check in &status.checks {
-            let (mark, style) = if check.holds {
-                (theme.sign("✔", "holds:"), theme.status.running)
-            } else {
-                (theme.sign("✖", "does not hold:"), theme.status.failed)
-            };
-            let name = humanize_id(&check.name);
-            lines.push((format!("{mark} {name} ({})", check.kind.to_lowercase()), style));
+            lines.push(check_line(theme, &check.kind, &check.name, check.holds));
         }
         let hints = one.revealed_hints().iter().enumerate();
         lines.extend(hints.map(|(index, hint)| {
@@ -416,6 +418,25 @@ fn detail_lines(cx: &Context<'_>, row: &Row) -> Vec<(String, Style)> {
     }
     lines.extend(row.briefing().into_iter().map(|paragraph| (paragraph, theme.body.text)));
     lines
+}
+
+/// Returns the line of a check: what its kind means for the player, and its name.
+fn check_line(theme: &Theme, kind: &str, name: &str, holds: bool) -> (String, Style) {
+    let good = (theme.sign("✔", "holds:"), theme.status.running);
+    let bad = (theme.sign("✖", "does not hold:"), theme.status.failed);
+    let (meaning, (mark, style)) = match (kind, holds) {
+        ("Trouble", true) => ("the trouble is there: ", (theme.sign("⚠", "warning:"), theme.status.pending)),
+        ("Trouble", false) => ("the trouble is not there: ", (" ", theme.body.dim)),
+        ("Detect", true) => ("noticed: ", good),
+        ("Detect", false) => ("to be noticed: ", bad),
+        ("Repair", true) => ("repaired: ", good),
+        ("Repair", false) => ("to be repaired: ", bad),
+        ("Always", true) => ("must always hold: ", good),
+        ("Always", false) => ("must always hold: ", bad),
+        (_, true) => ("", good),
+        (_, false) => ("", bad),
+    };
+    (format!("{mark} {meaning}{}", humanize_id(name)), style)
 }
 
 /// Returns `web is available`, from the id `web-is-available`.

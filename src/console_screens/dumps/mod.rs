@@ -27,6 +27,9 @@ use console_toolkit::widget::cursor::Cursor;
 use console_toolkit::widget::notice;
 use console_toolkit::widget::title::title_line;
 
+/// Minimum width of a file's name beside its time.
+const NAME: usize = 16;
+
 /// Messages of the screen's tasks and its dialog.
 #[derive(Debug)]
 pub(crate) enum DumpsData {
@@ -200,16 +203,22 @@ impl View for DumpsScreen {
         }
         let window = self.cursor.window(usize::from(inner.height), shown.len());
         let cursor = self.cursor.of(shown.len());
-        // The mark, the size, the time and the age, with a space before each.
-        let name_width = usize::from(inner.width).saturating_sub(2 + 11 + 21 + 8).max(8);
+        // The mark, the size, the time and the age, with a space before each; on a narrow screen the age is enough.
+        let has_time = usize::from(inner.width) >= 2 + NAME + 11 + 21 + 8;
+        let time_width = if has_time { 21 } else { 0 };
+        let name_width = usize::from(inner.width).saturating_sub(2 + 11 + time_width + 8).max(8);
         let lines = window.map(|at| {
             let dump = shown[at];
-            let time = dump.at.map_or_else(String::new, |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string());
+            let time = dump.at.filter(|_| has_time).map(|at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string());
+            let time = time.unwrap_or_default();
             let age = dump.at.map_or_else(|| "<unknown>".to_owned(), |at| cx.age(at));
             let line = Line::from(vec![
                 Span::raw(if at == cursor { "▸ " } else { "  " }),
                 Span::raw(pad(&fit(&clean(&dump.name()), name_width), name_width)),
-                Span::styled(format!(" {:>10} {time:>20} {age:>7}", format_size(dump.size)), theme.body.dim),
+                Span::styled(
+                    format!(" {:>10}{time:>time_width$} {age:>7}", format_size(dump.size)),
+                    theme.body.dim,
+                ),
             ]);
             if at == cursor { theme.chosen(line) } else { line }
         });

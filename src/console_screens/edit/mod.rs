@@ -33,7 +33,7 @@ use console_data::saved_tabs::SavedScreen;
 use console_data::store::TouchedObjects;
 use console_operations::effect::{Dialog, Effect};
 use console_toolkit::command::{Command, KeyContext};
-use console_toolkit::text::clean;
+use console_toolkit::text::{clean, counted};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::scroll::Scroll;
 use console_toolkit::yaml_text;
@@ -177,7 +177,7 @@ impl Edit {
 
     /// Deletes the draft from disk.
     fn forget_draft(&self) -> Effect {
-        Effect::RemoveDraft(self.target.clone())
+        Effect::RemoveDraft(DraftKey::of(&self.target))
     }
 
     pub(super) fn text(&self) -> String {
@@ -286,6 +286,10 @@ impl Edit {
                     self.area.move_cursor(CursorMove::End);
                 }
                 self.problems = problems;
+                if requested_by_user {
+                    let count = counted(self.problems.len(), "problem");
+                    return vec![Effect::Toast(Toast::failed(format!("not saved: the text has {count}")))];
+                }
             }
             CheckResult::Newer(theirs) if requested_by_user => return self.rebase(*theirs),
             // While the user types, a newer version does not change the text. If it differs only in fields that the
@@ -370,7 +374,11 @@ impl Edit {
             _ => {
                 let target = self.target.clone();
                 let dialog = Dialog::new("Discard the changes", "Discard", move |_, _| {
-                    Ok(vec![Effect::Cancel("draft"), Effect::RemoveDraft(target.clone()), Effect::Back])
+                    Ok(vec![
+                        Effect::Cancel("draft"),
+                        Effect::RemoveDraft(DraftKey::of(&target)),
+                        Effect::Back,
+                    ])
                 });
                 let dialog =
                     dialog.line(format!("Your changes to {} are not saved.", self.target.describe()));
@@ -427,6 +435,15 @@ impl Edit {
             EditStage::Typing if key.code == KeyCode::Enter && key.modifiers == KeyModifiers::NONE => {
                 self.new_line();
                 self.touched()
+            }
+            EditStage::Typing if key.modifiers == KeyModifiers::CONTROL && key.code == KeyCode::Home => {
+                self.area.move_cursor(CursorMove::Jump(0, 0));
+                Vec::new()
+            }
+            EditStage::Typing if key.modifiers == KeyModifiers::CONTROL && key.code == KeyCode::End => {
+                self.area.move_cursor(CursorMove::Bottom);
+                self.area.move_cursor(CursorMove::End);
+                Vec::new()
             }
             EditStage::Typing if self.area.input(key) => self.touched(),
             EditStage::Failed(_) if matches!(key.code, KeyCode::Enter | KeyCode::Char('q')) => {

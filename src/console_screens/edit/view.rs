@@ -13,7 +13,7 @@ use console_data::changes::merge::{Change, plain};
 use console_data::context::Context;
 use console_toolkit::command::Command;
 use console_toolkit::difference::{self, LineChange};
-use console_toolkit::text::{clean, fit};
+use console_toolkit::text::{clean, counted, fit, wrapped};
 use console_toolkit::theme::Theme;
 use console_toolkit::widget::title::title_line;
 use console_toolkit::widget::wrap::{self, mark_cut};
@@ -45,10 +45,11 @@ pub(super) fn draw(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
         EditStage::Reviewing | EditStage::Saving => {
             let mut lines = merge_note(theme, &edit.merged, usize::from(inner.width));
             lines.extend(difference(theme, &edit.before, &edit.text()));
-            scrolled(edit, frame, inner, lines);
+            scrolled(edit, theme, frame, inner, lines);
         }
         EditStage::Conflict(conflict) => {
-            scrolled(edit, frame, inner, conflict_lines(theme, conflict, usize::from(inner.width)));
+            let lines = conflict_lines(theme, conflict, usize::from(inner.width));
+            scrolled(edit, theme, frame, inner, lines);
         }
         EditStage::Typing | EditStage::Checking => draw_text(edit, cx, frame, inner),
     }
@@ -109,7 +110,7 @@ fn offer(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     lines.push(Line::default());
     let before = yaml_text::write(&console_data::changes::editable::strip(&draft.base));
     lines.extend(difference(theme, &before, &draft.text));
-    scrolled(edit, frame, area, lines);
+    scrolled(edit, theme, frame, area, lines);
 }
 
 fn draw_text(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -184,11 +185,19 @@ fn draw_text(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(rows), area);
 }
 
-/// Draws lines that the user reads before a decision: long ones continue in the next row.
-fn scrolled(edit: &Edit, frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
+/// Draws lines that the user reads before a decision: long ones continue in the next row, and the border below the area
+/// counts those that are not visible.
+fn scrolled(edit: &Edit, theme: &Theme, frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
     let width = usize::from(area.width).max(1);
     let rows: Vec<Line<'static>> = lines.into_iter().flat_map(|line| wrap::wrapped(line, width)).collect();
+    let count = rows.len();
     edit.review.draw(rows.into_iter(), frame, area);
+    let below = count.saturating_sub(edit.review.last_drawn().end);
+    if below > 0 {
+        let border = Rect { y: area.bottom(), height: 1, ..area };
+        let note = Line::styled(format!(" {} ", counted(below, "more line")), theme.body.accent);
+        frame.render_widget(note.right_aligned(), border);
+    }
 }
 
 /// Returns the lines above the diff that list the merged changes of other clients.
@@ -267,42 +276,4 @@ fn difference(theme: &Theme, before: &str, after: &str) -> Vec<Line<'static>> {
 /// Returns the lines of a sentence.
 fn sentence(text: &str, style: Style, width: usize) -> Vec<Line<'static>> {
     wrapped(text, width).into_iter().map(|line| Line::styled(line, style)).collect()
-}
-
-/// Wraps a text to a width, between words if possible.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let width = width.max(8);
-    let mut lines = vec![String::new()];
-    for word in text.split_inclusive([' ', '\n']) {
-        let mut rest = word.trim_end_matches('\n');
-        if lines.last().is_some_and(|line| !line.is_empty() && line.width() + rest.trim_end().width() > width)
-        {
-            lines.push(String::new());
-        }
-        while rest.width() > width {
-            let end = rest.char_indices().nth(width).map_or(rest.len(), |(at, _)| at);
-            let (head, tail) = rest.split_at(end);
-            lines.last_mut().expect("never empty").push_str(head);
-            lines.push(String::new());
-            rest = tail;
-        }
-        lines.last_mut().expect("never empty").push_str(rest);
-        if word.ends_with('\n') {
-            lines.push(String::new());
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_error_is_wrapped_between_words_and_complete() {
-        assert_eq!(wrapped("one two three", 8), ["one two ", "three"]);
-        assert_eq!(wrapped("a\nb", 8), ["a", "b"]);
-        assert_eq!(wrapped("abcdefghijkl", 8), ["abcdefgh", "ijkl"]);
-        assert_eq!(wrapped("", 8), [""]);
-    }
 }

@@ -13,6 +13,7 @@
 
 mod buffer;
 mod container_runs;
+mod outage;
 mod selection;
 mod selector;
 mod source;

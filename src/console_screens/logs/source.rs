@@ -16,9 +16,10 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::container_runs::{ContainerRun, Job, Note, jobs};
+use super::outage::{LOST, Outage};
 use super::selection::{LogSelection, LogStart, Pods};
 use super::stream::read_run;
-use console_data::action::watch_error_text;
+use console_data::action::{is_connection_error, request_error, watch_error_text};
 use console_data::decoded::{api_of, watch};
 use console_toolkit::log_line::LogLine;
 use object::Kind;
@@ -104,10 +105,16 @@ async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<
     let mut readers = JoinSet::new();
     let mut readings = ActiveReaders::default();
     let mut notes = RunNotes::default();
+    let outage = Outage::default();
     let mut complaint = String::new();
     let mut listed = false;
     while let Some(event) = events.next().await {
         while readers.try_join_next().is_some() {}
+        // The start of a list is no answer.
+        if event.as_ref().is_ok_and(|event| !matches!(event, Event::Init)) {
+            outage.end();
+            complaint.clear();
+        }
         match event {
             Ok(Event::Apply(pod) | Event::InitApply(pod)) => {
                 seen.extend(pod.metadata.uid.clone());
@@ -121,7 +128,8 @@ async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<
                             let start = if listed { LogStart::Head } else { follow.start };
                             let follow = LogSelection { start, ..follow.clone() };
                             let reading = readings.of(&pod);
-                            let read = read_run(api.clone(), run, notes, follow, lines.clone());
+                            let read =
+                                read_run(api.clone(), run, notes, follow, lines.clone(), outage.clone());
                             readers.spawn(async move {
                                 read.await;
                                 drop(reading);
@@ -170,10 +178,17 @@ async fn read_all(client: Client, follow: LogSelection, lines: mpsc::Sender<Vec<
             }
             Ok(Event::Init) => {}
             Err(error) => {
-                let text = format!("cannot watch pods: {}; trying again", watch_error_text(&error));
+                let (text, note) = if request_error(&error).is_some_and(is_connection_error) {
+                    (LOST.to_owned(), outage.begin())
+                } else {
+                    let text = format!("cannot watch pods: {}; trying again", watch_error_text(&error));
+                    (text.clone(), Some(LogLine::note(&Arc::from(""), text)))
+                };
                 if text != complaint {
-                    complaint.clone_from(&text);
-                    if lines.send(vec![LogLine::note(&Arc::from(""), text)]).await.is_err() {
+                    complaint = text;
+                    if let Some(note) = note
+                        && lines.send(vec![note]).await.is_err()
+                    {
                         return;
                     }
                 }
@@ -241,6 +256,16 @@ mod tests {
     use super::*;
     use crate::logs::ContainerFilter;
 
+    fn all_of_web() -> LogSelection {
+        LogSelection {
+            namespace: "default".to_owned(),
+            pods: Pods::Named("web".to_owned()),
+            which: ContainerFilter::All,
+            start: LogStart::Tail(100),
+            previous: false,
+        }
+    }
+
     /// Earlier lines of two containers are shown in the order of their times.
     #[tokio::test]
     async fn earlier_lines_of_several_containers_are_merged_by_time_con_10() {
@@ -290,14 +315,7 @@ mod tests {
                 Ok::<_, Infallible>(http::Response::new(Body::from(body.into_bytes())))
             }
         });
-        let selection = LogSelection {
-            namespace: "default".to_owned(),
-            pods: Pods::Named("web".to_owned()),
-            which: ContainerFilter::All,
-            start: LogStart::Tail(100),
-            previous: false,
-        };
-        let (reading, mut batches) = follow(Client::new(service, "default"), selection);
+        let (reading, mut batches) = follow(Client::new(service, "default"), all_of_web());
         let mut texts = Vec::new();
         let collect = async {
             while texts.len() < 3 {
@@ -310,6 +328,49 @@ mod tests {
             done = timeout(Duration::from_mins(1), collect) => done.expect("three lines"),
         }
         assert_eq!(texts, ["one", "the last words", "c waits: CrashLoopBackOff"]);
+    }
+
+    /// The server is killed while the pods are watched and the logs of two containers are read: an outage is one line.
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_connection_is_one_line_for_all_readers_con_18() {
+        let status = |name: &str| {
+            json!({"name": name, "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                "state": {"running": {}}})
+        };
+        let pod = json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "web", "uid": "u1", "namespace": "default", "resourceVersion": "2"},
+            "status": {"containerStatuses": [status("a"), status("b")]}});
+        // The watch and both logs are open when the server is killed; afterwards each attempt fails.
+        let open = Arc::new(tokio::sync::Barrier::new(3));
+        let lists = Arc::new(AtomicUsize::new(0));
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (pod, open, lists) = (pod.clone(), open.clone(), lists.clone());
+            async move {
+                let is_list = request.uri().path().ends_with("/pods")
+                    && !request.uri().query().unwrap_or_default().contains("watch=true");
+                if is_list && lists.fetch_add(1, Ordering::Relaxed) == 0 {
+                    let metadata = json!({"resourceVersion": "1"});
+                    let list =
+                        json!({"apiVersion": "v1", "kind": "PodList", "metadata": metadata, "items": [pod]});
+                    return Ok(http::Response::new(Body::from(list.to_string().into_bytes())));
+                }
+                // Each group of three waits for the others, so that the attempts go on.
+                open.wait().await;
+                Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))
+            }
+        });
+        let (reading, mut batches) = follow(Client::new(service, "default"), all_of_web());
+        let mut texts = Vec::new();
+        let collect = async {
+            while let Ok(Some(batch)) = timeout(Duration::from_mins(1), next_batch(&mut batches)).await {
+                texts.extend(batch.into_iter().map(|line| line.text));
+            }
+        };
+        tokio::select! {
+            () = reading => panic!("a pod is followed until the view is closed"),
+            () = collect => {}
+        }
+        assert_eq!(texts, [LOST]);
     }
 
     /// CON-10: the end of a pod is reported after all its lines.

@@ -12,8 +12,9 @@ use kube::api::LogParams;
 use tokio::sync::mpsc;
 
 use super::container_runs::{ContainerRun, Note, still_runs};
+use super::outage::{LOST, Outage};
 use super::selection::{LogSelection, LogStart};
-use console_data::action::error_text;
+use console_data::action::{error_text, is_connection_error};
 use console_data::decoded::JsonObject;
 use console_toolkit::log_line::LogLine;
 
@@ -29,8 +30,9 @@ pub(super) async fn read_run(
     mut notes: mpsc::Receiver<Note>,
     follow: LogSelection,
     lines: mpsc::Sender<Vec<LogLine>>,
+    outage: Outage,
 ) {
-    let Ok(mut note) = read_to_end(&api, &run, &mut notes, &follow, &lines).await else { return };
+    let Ok(mut note) = read_to_end(&api, &run, &mut notes, &follow, &lines, &outage).await else { return };
     // A note that is not in the channel yet is no longer accepted: its sender shows it.
     notes.close();
     while let Some(Note { source, text, .. }) = next_note(&mut note, &mut notes).await {
@@ -54,6 +56,7 @@ async fn read_to_end(
     notes: &mut mpsc::Receiver<Note>,
     follow: &LogSelection,
     lines: &mpsc::Sender<Vec<LogLine>>,
+    outage: &Outage,
 ) -> Result<Option<Note>, ReceiverDropped> {
     let mut position = LogPosition::default();
     let mut complaint = String::new();
@@ -79,19 +82,29 @@ async fn read_to_end(
             },
         }
         let read = match api.log_stream(&run.pod, &params).await {
-            Ok(stream) => read_stream(stream, &run.source, &mut position, lines).await,
-            Err(error) => Err(StreamEnd::Stream(error_text(&error))),
+            Ok(stream) => {
+                outage.end();
+                read_stream(stream, &run.source, &mut position, lines).await
+            }
+            Err(error) if is_connection_error(&error) => Err(StreamEnd::Broken),
+            Err(error) => Err(StreamEnd::Refused(error_text(&error))),
         };
         if position.latest != before {
             complaint.clear();
         }
         let is_complete = match read {
             Err(StreamEnd::ReceiverDropped) => return Err(ReceiverDropped),
-            // While the server is gone, each attempt ends in the same way.
-            Err(StreamEnd::Stream(text)) => {
+            Err(end) => {
+                let (text, note) = match end {
+                    StreamEnd::Refused(text) => (text.clone(), Some(LogLine::note(&run.source, text))),
+                    _ => (LOST.to_owned(), outage.begin()),
+                };
+                // While the server is gone, each attempt ends in the same way.
                 if text != complaint {
-                    complaint.clone_from(&text);
-                    lines.send(vec![LogLine::note(&run.source, text)]).await.map_err(|_| ReceiverDropped)?;
+                    complaint = text;
+                    if let Some(note) = note {
+                        lines.send(vec![note]).await.map_err(|_| ReceiverDropped)?;
+                    }
                 }
                 false
             }
@@ -126,8 +139,10 @@ struct ReceiverDropped;
 enum StreamEnd {
     /// The receiver was dropped.
     ReceiverDropped,
-    /// The connection broke.
-    Stream(String),
+    /// The server could not be reached, or the connection broke.
+    Broken,
+    /// The server refused the log, with this message.
+    Refused(String),
 }
 
 async fn read_stream(
@@ -140,10 +155,7 @@ async fn read_stream(
     let mut splitter = LineSplitter::default();
     let mut received = ReceivedLines::until(position);
     loop {
-        let chunk = stream
-            .fill_buf()
-            .await
-            .map_err(|error| StreamEnd::Stream(format!("the connection broke: {error}")))?;
+        let chunk = stream.fill_buf().await.map_err(|_| StreamEnd::Broken)?;
         let count = chunk.len();
         let mut batch = Vec::new();
         if count == 0 {
@@ -342,7 +354,7 @@ mod tests {
             }
         };
         let (_, notes) = mpsc::channel(1);
-        tokio::join!(read_run(api, run, notes, follow, sender), collect);
+        tokio::join!(read_run(api, run, notes, follow, sender, Outage::default()), collect);
         texts
     }
 
@@ -371,8 +383,7 @@ mod tests {
             ("sinceTime", "2026-05-01T12:00:09Z b\n2026-05-01T12:00:10Z c\n"),
         ])
         .await;
-        let gone = "no answer from the server: connection refused";
-        assert_eq!(seen, ["a", gone, "b", gone, "c"]);
+        assert_eq!(seen, ["a", LOST, "b", LOST, "c"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{ContainerFilter, Level, LogLine, LogStart, Logs, Position, Subject};
 use console_data::context::Context;
 use console_data::related::events_about;
+use console_data::resource::ObjectRef;
 use console_data::rows::event::{is_warning, last_seen};
 use console_operations::effect::LogRun;
 use console_toolkit::log_line::LineOrigin;
@@ -25,7 +26,7 @@ pub(super) fn draw(logs: &Logs, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
         area
     } else {
         let width = usize::from(area.width).saturating_sub(6);
-        let state = logs.state();
+        let state = logs.state(cx);
         let block = cx.theme.block_focused(fit(&logs.heading(), width).into_owned()).title_bottom(
             Line::styled(format!(" {} ", fit_parts(state.split(" · "), " · ", width)), cx.theme.body.dim)
                 .right_aligned(),
@@ -186,7 +187,9 @@ impl Logs {
 
     /// Returns the subject and the options, for the upper border.
     fn heading(&self) -> String {
-        let mut parts = vec![format!("logs · {}", self.target.name)];
+        let ObjectRef { namespace, name, .. } = &self.target;
+        let namespace = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+        let mut parts = vec![format!("logs · {namespace}{name}")];
         match (&self.subject, &self.which) {
             (Subject::Workload(_), _) => parts.push("all pods".to_owned()),
             (Subject::Project, _) => parts.push("builds and all pods".to_owned()),
@@ -206,7 +209,7 @@ impl Logs {
     }
 
     /// Returns the state of the view, for the lower border.
-    fn state(&self) -> String {
+    fn state(&self, cx: &Context<'_>) -> String {
         let mut parts = Vec::new();
         if let Some(query) = self.buffer.query() {
             let found = self.buffer.match_count();
@@ -230,6 +233,7 @@ impl Logs {
         parts.push(match self.position {
             // The log of an ended run does not grow.
             Position::End if self.run == LogRun::Previous => "■ the end".to_owned(),
+            Position::End if cx.links.silent_since().is_some() => "✖ no connection".to_owned(),
             Position::End => "● following".to_owned(),
             Position::At(..) => {
                 let (last, row) = self.down(self.top(), self.height.get());

@@ -227,7 +227,7 @@ impl Columns {
             return vec![Span::styled(row.status, theme.body.dim)];
         }
         let mut status = row.status.to_owned();
-        if let (Progress::Stuck, Some(since)) = (&view.progress, view.since) {
+        if let (Progress::Stuck, Some(since)) = (&view.progress, view.since.filter(|_| cx.is_time_known)) {
             status = format!("{status} {}", cx.age(since));
         }
         let status = Span::styled(status, theme.health(row.health));
@@ -239,7 +239,7 @@ impl Columns {
         let problem = Span::styled(problem, theme.status.failed);
         let detail = view.cause.as_ref().map(|cause| clean(&cause.detail).into_owned()).unwrap_or_default();
         let detail = Span::raw(detail);
-        let deadline = view.deadline.map(|deadline| {
+        let deadline = view.deadline.filter(|_| cx.is_time_known).map(|deadline| {
             cx.redraw_at(cx.now.saturating_add(SignedDuration::from_secs(1)).unwrap_or(deadline));
             format!("deadline in {}", age(deadline.as_second() - cx.now.as_second()))
         });

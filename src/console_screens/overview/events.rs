@@ -68,7 +68,7 @@ fn note<'a>(overview: &Overview, cx: &Context<'_>) -> Vec<Span<'a>> {
         return vec![note];
     }
     // A point in time without a known clock time has no last minute.
-    if overview.past.as_ref().is_some_and(|then| !then.is_timed()) {
+    if !cx.is_time_known {
         return Vec::new();
     }
     let mut bars = [0_usize; BARS];

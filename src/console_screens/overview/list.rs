@@ -13,6 +13,7 @@ use console_data::links::UnavailableReason;
 use console_data::resource::ResourceKey;
 use console_toolkit::text::{clean, fit, grouped};
 use console_toolkit::widget::notice;
+use console_toolkit::widget::wrap::fit_line;
 
 /// Returns the frame of a list: its title, the filter if any, and a note on the right if it fits.
 pub(super) fn framed<'a>(
@@ -77,19 +78,7 @@ pub(super) fn draw_row(
     area: Rect,
     spans: Vec<Span<'_>>,
 ) {
-    let mut remaining = usize::from(area.width);
-    let mut retained = Vec::with_capacity(spans.len());
-    for span in spans {
-        let width = span.width();
-        if width <= remaining {
-            remaining -= width;
-            retained.push(span);
-            continue;
-        }
-        retained.push(Span::styled(fit(&span.content, remaining).into_owned(), span.style));
-        break;
-    }
-    let line = Line::from(retained);
+    let line = fit_line(Line::from(spans), usize::from(area.width));
     let chosen = chosen && overview.part == part;
     frame.render_widget(if chosen { cx.theme.chosen(line) } else { line }, area);
 }

@@ -46,11 +46,6 @@ impl PastOverview {
         let resource = ResourceKey::of::<K>();
         self.cuts.iter().find(|(of, _)| *of == resource).map_or(0, |(_, cut)| *cut)
     }
-
-    /// Returns whether the time of this state is known; otherwise it has no last minute either.
-    pub(super) fn is_timed(&self) -> bool {
-        self.view.moment.time.is_some()
-    }
 }
 
 impl Overview {

@@ -12,6 +12,7 @@ use console_data::context::Context;
 use console_toolkit::text::{clean, fit};
 use console_toolkit::widget::gauge;
 use console_toolkit::widget::notice;
+use console_toolkit::widget::wrap::fit_line;
 
 /// Width of the bar of the deadline.
 const CLOCK: usize = 16;
@@ -110,7 +111,8 @@ fn cockpit(cx: &Context<'_>, view: &RolloutView, width: usize, most_sides: usize
     };
     let summary = longest(&|side| side.summary(cx.now)).max(24);
     let name = longest(&|side| side.name.clone()).clamp(10, (width / 4).max(10));
-    let image = longest(&image_of).clamp(8, (width / 5).max(8));
+    // On a narrow screen the number of ready pods matters more than the image.
+    let image = if width < usize::from(NARROW) { 0 } else { longest(&image_of).clamp(8, (width / 5).max(8)) };
     let most = usize::try_from(view.limits.max_total()).unwrap_or(0);
     let most = sides.iter().map(|(_, side)| side.pods.len()).max().unwrap_or(0).max(most).max(1);
     let pods_width = width.saturating_sub(4 + name + 1 + image + 2 + summary + 2).max(6);
@@ -128,7 +130,7 @@ fn cockpit(cx: &Context<'_>, view: &RolloutView, width: usize, most_sides: usize
         lines.push(Line::styled(format!("    and {more} older ones with pods"), cx.theme.body.dim));
     }
     lines.push(ruler(cx, view, &columns, width));
-    lines
+    lines.into_iter().map(|line| fit_line(line, width)).collect()
 }
 
 fn image_of(side: &ReplicaSetProgress) -> String {
@@ -251,18 +253,18 @@ fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns, width: usize) 
     let within = |good: bool| if good { theme.body.text } else { theme.status.failed };
     let lead =
         format!("    {}  ", cell(&format!("desired {}", limits.desired), columns.name + 1 + columns.image));
-    let mut line = Line::from(vec![
-        Span::styled(lead, theme.body.text),
-        Span::styled(marks, theme.body.dim),
-        Span::styled(
+    let mut line = Line::from(vec![Span::styled(lead, theme.body.text), Span::styled(marks, theme.body.dim)]);
+    for (text, style) in [
+        (
             format!("  available {} {} {least}", view.available, if enough { "≥" } else { "<" }),
             within(enough),
         ),
-        Span::styled(format!("   total {} {} {most}", view.total, if few { "≤" } else { ">" }), within(few)),
-    ]);
-    let updated = format!("   updated {}", view.updated);
-    if line.width() + updated.width() <= width {
-        line.push_span(Span::styled(updated, theme.body.dim));
+        (format!("   total {} {} {most}", view.total, if few { "≤" } else { ">" }), within(few)),
+        (format!("   updated {}", view.updated), theme.body.dim),
+    ] {
+        if line.width() + text.width() <= width {
+            line.push_span(Span::styled(text, style));
+        }
     }
     line
 }

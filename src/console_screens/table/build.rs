@@ -102,7 +102,7 @@ impl Table {
         let next = building.remaining.split_off(building.remaining.len().saturating_sub(STEP));
         let rows: Vec<Row> = next.iter().filter_map(|uid| self.built(cx, uid)).collect();
         for row in &rows {
-            self.widths.learn(row);
+            self.widths.get_mut().learn(row);
         }
         building.rows.add(rows);
         if !building.remaining.is_empty() {
@@ -139,7 +139,7 @@ impl Table {
     /// Updates an object's row in place. Deletions arrive as separate changes.
     fn insert_built(&mut self, cx: &Context<'_>, uid: &Uid) {
         if let Some(row) = self.built(cx, uid) {
-            self.widths.learn(&row);
+            self.widths.get_mut().learn(&row);
             self.index.insert(row);
         }
     }

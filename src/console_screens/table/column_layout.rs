@@ -30,6 +30,9 @@ const CUT_OF_EVENTS: usize = 14;
 /// The minimum width to which the last two columns are cut before one of them is dropped.
 const CUT_OF_THE_LAST: usize = 10;
 
+/// Maximum number of rows of a table that are measured again for a column that could return.
+const REMEASURED: usize = 512;
+
 /// Maximum additional space between two columns.
 const AIR: usize = 4;
 
@@ -46,11 +49,28 @@ impl Widths {
         *self = Self::default();
     }
 
+    /// Returns the widths of these rows.
+    pub(super) fn of<'a>(rows: impl Iterator<Item = &'a Row>) -> Self {
+        let mut widths = Self::default();
+        rows.for_each(|row| widths.learn(row));
+        widths
+    }
+
     /// Returns whether the removal of this row may leave a column much wider than necessary, so that it must be
     /// measured again.
     pub(super) fn was_stretched_by(&self, row: &Row) -> bool {
+        self.is_reached_by(row, STRETCHED)
+    }
+
+    /// Returns whether the removal of this row may leave a column wider than necessary.
+    pub(super) fn was_widened_by(&self, row: &Row) -> bool {
+        self.is_reached_by(row, 0)
+    }
+
+    /// Returns whether this row has the widest text of a column wider than `limit`.
+    fn is_reached_by(&self, row: &Row, limit: usize) -> bool {
         let mut cells = self.columns.iter().zip(&row.cells);
-        cells.any(|(width, cell)| *width > STRETCHED && cell.max_width() == *width)
+        cells.any(|(width, cell)| *width > limit && cell.max_width() == *width)
     }
 
     /// Widens the columns to fit a row.
@@ -74,6 +94,8 @@ pub(super) struct VisibleColumns {
     pub(super) hidden: usize,
     /// True if headings use their short form because the table does not fit.
     pub(super) is_tight: bool,
+    /// True if columns are not shown because the table does not fit.
+    drops_columns: bool,
 }
 
 struct ColumnLayout {
@@ -96,19 +118,34 @@ const LIGHT: u8 = 3;
 impl VisibleColumns {
     /// Lays out the columns in `available` terminal columns.
     pub(super) fn of(table: &Table, cx: &Context<'_>, available: usize) -> Self {
+        let shape = Self::with(table, &table.widths.borrow(), cx, available);
+        if !shape.drops_columns || !table.has_narrowed.get() || table.index.total() > REMEASURED {
+            return shape;
+        }
+        let present = Widths::of(table.index.all());
+        let narrower = Self::with(table, &present, cx, available);
+        if narrower.columns.len() <= shape.columns.len() {
+            return shape;
+        }
+        table.has_narrowed.set(false);
+        table.widths.replace(present);
+        narrower
+    }
+
+    fn with(table: &Table, widths: &Widths, cx: &Context<'_>, available: usize) -> Self {
         let most_cut = if table.kind.is::<Event>() { CUT_OF_EVENTS } else { CUT };
         let used = |columns: &[ColumnLayout]| {
             (columns.iter().map(|column| column.width + GAP).sum::<usize>() + LEAD).saturating_sub(GAP)
         };
-        let mut columns = layouts(table, cx, available, false);
+        let mut columns = layouts(table, widths, cx, available, false);
         let smallest = |column: &ColumnLayout| {
             if column.is_text { column.width } else { column.width.min(most_cut.max(column.floor)) }
         };
         let is_tight = columns.iter().map(|column| smallest(column) + GAP).sum::<usize>() > available;
         if is_tight {
-            columns = layouts(table, cx, available, true);
+            columns = layouts(table, widths, cx, available, true);
         }
-        let mut hidden = 0;
+        let (mut hidden, mut drops_columns) = (0, false);
         loop {
             let over = used(&columns).saturating_sub(available);
             if over == 0 {
@@ -147,6 +184,7 @@ impl VisibleColumns {
                 && let Some((at, _)) = columns.iter().enumerate().rev().min_by_key(|(_, column)| column.weight)
             {
                 hidden += usize::from(table.wide);
+                drops_columns = true;
                 columns.remove(if table.wide { columns.len() - 1 } else { at });
             } else {
                 break;
@@ -177,14 +215,21 @@ impl VisibleColumns {
             columns: columns.into_iter().map(|column| (column.column, column.width)).collect(),
             hidden,
             is_tight,
+            drops_columns,
         }
     }
 }
 
-fn layouts(table: &Table, cx: &Context<'_>, available: usize, is_tight: bool) -> Vec<ColumnLayout> {
+fn layouts(
+    table: &Table,
+    widths: &Widths,
+    cx: &Context<'_>,
+    available: usize,
+    is_tight: bool,
+) -> Vec<ColumnLayout> {
     let mut columns = Vec::new();
     if table.layout.is_none() && table.shows_several(cx) {
-        let width = table.widths.namespace.max("NAMESPACE".len());
+        let width = widths.namespace.max("NAMESPACE".len());
         columns.push(ColumnLayout {
             column: None,
             width,
@@ -205,7 +250,7 @@ fn layouts(table: &Table, cx: &Context<'_>, available: usize, is_tight: bool) ->
         }
         let is_name = table.name_column() == index;
         let arrow = if sort.unwrap_or_else(|| table.name_column()) == index { 2 } else { 0 };
-        let seen = table.widths.columns.get(index).copied().unwrap_or(0);
+        let seen = widths.columns.get(index).copied().unwrap_or(0);
         let seen = if is_name { seen.min(STRETCHED.max(available / 2)) } else { seen };
         let least = seen.max(column.heading(is_tight).width() + arrow);
         let width = least.max(usize::from(column.usual));

@@ -102,7 +102,7 @@ impl Table {
         self.picked = picked.and_then(moved);
         self.columns = columns;
         if is_another {
-            self.widths.clear();
+            self.widths.get_mut().clear();
             self.flashes.clear();
             self.layout = layout;
             let unknown = self.layout.iter().flat_map(|layout| layout.unknown.iter().cloned());

@@ -31,6 +31,8 @@ fn reason(table: &Table, cx: &Context<'_>) -> String {
         }
     } else if !table.loaded {
         "loading…".to_owned()
+    } else if let Some(name) = missing_namespace(table, cx) {
+        format!("the namespace {} does not exist; <0> shows all", clean(name))
     } else if table.index.total() == 0 && table.lacks_some(cx) {
         "no workloads of the available kinds".to_owned()
     } else if table.index.total() > 0 {
@@ -68,6 +70,17 @@ fn reason(table: &Table, cx: &Context<'_>) -> String {
         };
         format!("no {}{place}", table.kind.resource.plural)
     }
+}
+
+/// Returns the namespace of the table if it does not exist.
+fn missing_namespace<'a>(table: &'a Table, cx: &Context<'a>) -> Option<&'a str> {
+    let ((RowScope::In(name), _) | (RowScope::All, Scope::One(name))) = (&table.only, cx.scope) else {
+        return None;
+    };
+    let namespaces = cx.stores.namespaces();
+    // Past states have no list of namespaces, and it may be refused.
+    let is_known = namespaces.synced() && table.displayed_time().is_none() && table.kind.namespaced;
+    (is_known && table.index.total() == 0 && namespaces.by_name("", name).is_none()).then_some(name)
 }
 
 /// Returns whether the object is a service without a selector.

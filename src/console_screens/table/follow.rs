@@ -6,6 +6,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
+use super::column_layout::Widths;
 use super::{FLASH, Table};
 use console_data::context::Context;
 use console_data::kind_view;
@@ -60,8 +61,10 @@ impl Table {
     }
 
     pub(super) fn reset(&mut self, rows: Vec<Row>) {
+        // All rows may have changed.
+        self.has_narrowed.set(true);
         for row in &rows {
-            self.widths.learn(row);
+            self.widths.get_mut().learn(row);
         }
         self.index.reset(rows);
         self.stale.clear();
@@ -172,15 +175,15 @@ impl Table {
             let removed = self.index.take(key);
             self.marks.remove(key);
             self.flashes.remove(key);
-            if removed.is_some_and(|gone| self.widths.was_stretched_by(&gone)) {
-                self.widths.clear();
-                for row in self.index.all() {
-                    self.widths.learn(row);
+            if let Some(gone) = removed {
+                self.note_narrowed(&gone);
+                if self.widths.get_mut().was_stretched_by(&gone) {
+                    self.widths.replace(Widths::of(self.index.all()));
                 }
             }
             return;
         };
-        self.widths.learn(&row);
+        self.widths.get_mut().learn(&row);
         let after = row.cells.clone();
         let before = self.index.insert(row);
         let mask = match &before {
@@ -191,6 +194,9 @@ impl Table {
                 })
             }
         };
+        if let Some(before) = before.filter(|_| mask != 0) {
+            self.note_narrowed(&before);
+        }
         // Changes that arrive with the first list are not highlighted.
         if mask != 0 && self.loaded {
             if self.flashes.len() > 512 {
@@ -198,6 +204,12 @@ impl Table {
             }
             let until = cx.now.saturating_add(FLASH).unwrap_or(cx.now);
             self.flashes.insert(key.clone(), (mask, until));
+        }
+    }
+    /// Records whether a column may be wider than necessary without this row.
+    fn note_narrowed(&mut self, row: &Row) {
+        if !self.has_narrowed.get() && self.widths.get_mut().was_widened_by(row) {
+            self.has_narrowed.set(true);
         }
     }
 }

@@ -135,7 +135,9 @@ impl Table {
                         "no column is selected: <{left}> and <{right}> select one"
                     )))];
                 };
-                return self.sort_by(Some(column));
+                // The rows are already sorted by name, with their namespaces: then the key reverses them.
+                let is_name = self.columns.get(column).is_some_and(|column| column.name == "NAME");
+                return self.sort_by((!is_name).then_some(column));
             }
             Command::ColumnLeft => self.pick_column(cx, -1),
             Command::ColumnRight => self.pick_column(cx, 1),

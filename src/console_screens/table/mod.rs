@@ -31,7 +31,7 @@ mod view;
 mod workloads;
 
 use std::borrow::Cow;
-use std::cell::Cell as Slot;
+use std::cell::{Cell as Slot, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
@@ -101,7 +101,9 @@ pub struct Table {
     /// The point in time to show first; nothing is shown until it arrives.
     opens_at: Option<TimeSelector>,
     back_target: WayBack,
-    widths: Widths,
+    widths: RefCell<Widths>,
+    /// A row with the widest text of a column has changed or is gone.
+    has_narrowed: Slot<bool>,
     /// The clusters of a table over several clusters, or over other clusters than the screen's own.
     over: Option<MultiClusterScope>,
     /// The kinds of its rows, if there are several.
@@ -154,7 +156,8 @@ impl Table {
             travelling: false,
             opens_at: when,
             back_target: if when.is_some() { WayBack::ViewBelow } else { WayBack::Now },
-            widths: Widths::default(),
+            widths: RefCell::default(),
+            has_narrowed: Slot::new(false),
             over: (!over.is_empty()).then(|| MultiClusterScope::new(over)),
             kinds: BTreeMap::new(),
             own: Vec::new(),
@@ -279,7 +282,7 @@ impl Table {
             ScreenMessage::Shown | ScreenMessage::Changed(..) if self.past.is_some() => {}
             ScreenMessage::Shown | ScreenMessage::ColumnsChanged => self.rebuild(cx),
             ScreenMessage::Opened | ScreenMessage::ScopeChanged => {
-                self.widths.clear();
+                self.widths.get_mut().clear();
                 if let Some(moment) = self.displayed_time() {
                     return self.travel(cx, TimeTravel::To(moment.when()));
                 }

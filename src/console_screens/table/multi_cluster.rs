@@ -14,7 +14,7 @@ use console_data::resource::{ClusterId, Kind, ResourceKey};
 use console_data::rows::{Cell, Column, Row, RowKey};
 use console_data::store::TouchedObjects;
 use console_operations::effect::Effect;
-use console_toolkit::text::{age, clean, seconds_until};
+use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 
 /// The heading of the column with each row's cluster.
@@ -121,7 +121,7 @@ impl Table {
                     Freshness::Silent(since) => {
                         let second = jiff::Timestamp::from_second(cx.now.as_second() + 1);
                         cx.redraw_at(second.unwrap_or(cx.now));
-                        format!("no answer for {}", age(seconds_until(*since, cx.now)))
+                        cluster.outage_label(&self.kind, *since, cx.now)
                     }
                     Freshness::NotAllowed => "not allowed".to_owned(),
                     Freshness::Absent => format!("has no {}", self.kind.resource.plural),

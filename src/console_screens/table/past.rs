@@ -56,7 +56,7 @@ impl Table {
             self.past = None;
             self.back_target = WayBack::Now;
             self.marks.clear();
-            self.widths.clear();
+            self.widths.get_mut().clear();
             self.rebuild(cx);
             return vec![Effect::Cancel("past")];
         }

@@ -173,8 +173,9 @@ fn message(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     });
     let Some(event) = event else { return frame.render_widget(theme.block(""), area) };
     let count = event::count(event);
-    let since = event.first_timestamp.as_ref().map(|first| format!(" over {}", cx.age(first.0)));
-    let often = if count > 1 { format!(" · ×{count}{}", since.unwrap_or_default()) } else { String::new() };
+    let since = event.first_timestamp.as_ref().map(|first| cx.age(first.0));
+    let since = since.filter(|age| !age.is_empty()).map(|age| format!(" over {age}")).unwrap_or_default();
+    let often = if count > 1 { format!(" · ×{count}{since}") } else { String::new() };
     let from = event.source.as_ref().and_then(|source| source.component.as_deref());
     let from = event.reporting_component.as_deref().filter(|name| !name.is_empty()).or(from);
     let from = from.map(|from| format!(" · from {from}")).unwrap_or_default();
@@ -384,10 +385,10 @@ fn header<'a>(table: &Table, cx: &Context<'_>, shape: &VisibleColumns) -> Line<'
             _ => "",
         };
         let text = format!("{name}{arrow}");
-        let style = if sorted {
-            theme.table.header.patch(theme.body.accent)
-        } else if column.is_some() && *column == table.picked {
+        let style = if column.is_some() && *column == table.picked {
             theme.table.mark
+        } else if sorted {
+            theme.table.header.patch(theme.body.accent)
         } else {
             theme.table.header
         };

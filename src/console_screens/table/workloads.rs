@@ -11,7 +11,7 @@ use console_data::past::{Gap, MissingReason};
 use console_data::resource::{ClusterId, Kind, ResourceKey};
 use console_data::rows::Row;
 use console_data::workloads::{self, Workload};
-use console_toolkit::text::{age, clean, fit, grouped, seconds_until};
+use console_toolkit::text::{clean, fit, grouped};
 use console_toolkit::theme::Theme;
 
 /// A kind without rows, or without live updates.
@@ -158,10 +158,7 @@ impl Table {
                     Freshness::Silent(since) => {
                         let second = jiff::Timestamp::from_second(cx.now.as_second() + 1);
                         cx.redraw_at(second.unwrap_or(cx.now));
-                        (
-                            format!("no answer for {}", age(seconds_until(*since, cx.now))),
-                            KindAvailability::Silent,
-                        )
+                        (cluster.outage_label(&kind, *since, cx.now), KindAvailability::Silent)
                     }
                     Freshness::NotAllowed => ("not allowed".to_owned(), KindAvailability::NotAllowed),
                     Freshness::Absent => ("not on this server".to_owned(), KindAvailability::Absent),

@@ -184,9 +184,6 @@ impl Transfer {
     }
 
     fn stop(&mut self) -> Vec<Effect> {
-        if !matches!(self.stage, TransferStage::Working) {
-            return vec![Effect::Toast(Toast::info("nothing is being copied"))];
-        }
         self.stage = TransferStage::Failed("the copy was stopped; no part of it is left".to_owned());
         vec![Effect::Cancel(COPY)]
     }
@@ -230,7 +227,9 @@ impl Transfer {
         ]
         .into_iter()
         .flat_map(|(text, style)| {
-            wrapped(&clean(&text), width.max(8)).into_iter().map(move |line| (line, style))
+            // An empty line stays one; the errors of tar have several.
+            let lines: Vec<String> = text.split('\n').map(|line| clean(line).into_owned()).collect();
+            wrapped(&lines.join("\n"), width.max(8)).into_iter().map(move |line| (line, style))
         })
         .collect()
     }
@@ -326,6 +325,18 @@ impl View for Transfer {
 
     fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
         vec![KeyContext::Transfer, KeyContext::List]
+    }
+
+    fn refuses(&self, _cx: &Context<'_>, command: Command) -> Option<String> {
+        match (command, &self.stage) {
+            (Command::Stop, TransferStage::Asking | TransferStage::Whole(_) | TransferStage::Failed(_)) => {
+                Some("nothing is being copied".to_owned())
+            }
+            (Command::Retry, TransferStage::Asking | TransferStage::Working | TransferStage::Whole(_)) => {
+                Some("nothing to retry".to_owned())
+            }
+            _ => None,
+        }
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

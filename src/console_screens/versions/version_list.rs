@@ -224,7 +224,7 @@ mod tests {
     use serde_json::json;
 
     fn event(revision: u64, kind: &str, object: Value) -> HistoryEvent {
-        HistoryEvent { kind: kind.to_owned(), moment: PointInTime { revision, time: None }, object }
+        HistoryEvent { kind: kind.to_owned(), moment: PointInTime::new(revision, None), object }
     }
 
     #[test]

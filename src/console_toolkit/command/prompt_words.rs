@@ -32,6 +32,7 @@ pub const PROMPT_WORDS: &[PromptWord] = &[
         "Add a node; without NAME asks for its properties",
     ),
     prompt_word("node-shells", "", "", "List and remove node shell pods that killed consoles left behind"),
+    prompt_word("discard-edits", "", "", "Discard unsaved edits of earlier runs, all or one; asks first"),
     prompt_word("dir", "", "DIRECTORY", "List the manifests of a directory: show, apply, delete"),
     prompt_word("apply", "", "FILE", "Apply a manifest, or those of a directory, after a preview"),
     prompt_word("screendumps", "sd screendump scr", "", "List files saved with ctrl-s: show, edit, remove"),

@@ -358,7 +358,7 @@ commands! {
     EditorExternal "editor-external" ["ctrl-o"] "$EDITOR" Nothing "Continue in $EDITOR" in Editor;
     EditorBack "editor-back" ["esc"] "back" Nothing "Go back; unsaved changes need confirmation" in Editor;
     ReviewSave "review-save" ["enter", "ctrl-s"] "save" Cluster "Save this change" in Review;
-    EditOn "edit-on" ["esc"] "go on editing" Nothing "Return to the text"
+    EditOn "edit-on" ["esc"] "edit" Nothing "Return to the text"
         in Review, Conflict { about: "Return to the text as you typed it" };
     DraftRestore "draft-restore" ["r", "enter"] "restore" Nothing "Restore the unsaved edit" in Draft;
     DraftDiscard "draft-discard" ["x"] "discard" Nothing "Delete the unsaved edit" in Draft;

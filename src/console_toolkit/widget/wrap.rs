@@ -3,6 +3,7 @@
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthChar;
 
+use crate::text::fit;
 use crate::theme::Theme;
 
 /// The mark in the last column of a line that continues beyond the view.
@@ -43,6 +44,23 @@ pub fn mark_cut(line: Line<'static>, width: usize, theme: &Theme) -> Line<'stati
     let mut first = rows.swap_remove(0);
     first.spans.push(Span::styled(CUT, theme.body.accent));
     first
+}
+
+/// Cuts a line that is wider than the view, with `…` at the end of the first text that does not fit.
+pub fn fit_line(line: Line<'_>, width: usize) -> Line<'_> {
+    if line.width() <= width {
+        return line;
+    }
+    let mut cut = Line::default().style(line.style);
+    for span in line.spans {
+        let left = width.saturating_sub(cut.width());
+        let is_whole = span.width() <= left;
+        cut.push_span(Span::styled(fit(&span.content, left).into_owned(), span.style));
+        if !is_whole {
+            break;
+        }
+    }
+    cut
 }
 
 /// Returns the number of rows that [`wrapped`] makes of a text.
@@ -159,6 +177,18 @@ mod tests {
             [("short", 5, "short"), ("longer", 5, "long›"), ("日本語", 5, "日本›"), ("日本語", 4, "日›")]
         {
             assert_eq!(mark_cut(Line::raw(text), width, &theme).to_string(), drawn);
+        }
+    }
+
+    #[test]
+    fn a_line_is_cut_in_the_text_that_does_not_fit_con_2() {
+        for (texts, width, drawn) in [
+            (&["short"][..], 5, "short"),
+            (&["a", "longer"], 5, "alon…"),
+            (&["日本", "日本語", "x"], 7, "日本日…"),
+        ] {
+            let line: Line<'_> = texts.iter().map(|text| Span::raw(*text)).collect();
+            assert_eq!(fit_line(line, width).to_string(), drawn);
         }
     }
 }

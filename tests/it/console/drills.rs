@@ -67,7 +67,7 @@ fn drills_are_listed_started_hinted_and_scored_fault_2() {
         &[
             "stuck-rollout A rollout is stuck – playing",
             "of 10m0s",
-            "✖ all of one version (repair)",
+            "✖ to be repaired: all of one version",
             "Bring it to rest.",
         ],
     );

@@ -179,6 +179,13 @@ fn the_same_field_changed_twice_is_for_the_user_to_decide_con_11() {
         );
         stage.resize(60, 24);
         shows(&stage.screen(), &["You and someone else changed the same field.", "nothing is lost."]);
+        stage.resize(40, 12);
+        shows(
+            &stage.screen(),
+            &["nothing is lost.", "theirs  4", "<esc>edit", "<m>take mine", "<t>take theirs"],
+        );
+        stage.resize(40, 10);
+        shows(&stage.screen(), &["spec.replicas", "2 more lines ─╯"]);
         stage.resize(100, 24);
         stage.press("esc");
         shows(&stage.screen(), &["replicas: 5", "<ctrl-s>save"]);
@@ -216,6 +223,25 @@ fn leaving_with_changes_asks_con_11() {
     shows(&stage.screen(), &["replicas: 5"]);
     stage.press("esc right enter");
     shows(&stage.screen(), &["Deployments"]);
+}
+
+#[test]
+fn a_save_of_a_text_with_a_problem_says_why_nothing_is_saved_con_11() {
+    let mut stage = editor();
+    set_five_replicas(&mut stage);
+    stage.press("ctrl-end \"x\"");
+    let wrong = || CheckResult::Wrong(vec![Problem::general("no such field".to_owned())]);
+    let mut number = 4;
+    tell(&mut stage, EditData::Checked(number, wrong()));
+    assert!(!stage.screen().contains("not saved"), "{}", stage.screen());
+    stage.press("ctrl-s");
+    tell(&mut stage, EditData::Checked(number, wrong()));
+    shows(&stage.screen(), &["not saved: the text has 1 problem", "✖ no such field"]);
+    // The text begins and ends where ctrl-home and ctrl-end go.
+    stage.press("ctrl-home \"y\"");
+    number += 1;
+    tell(&mut stage, EditData::Checked(number, wrong()));
+    shows(&stage.screen(), &[" 1  yapiVersion", "12          name: mainx"]);
 }
 
 #[test]

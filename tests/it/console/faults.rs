@@ -105,6 +105,22 @@ fn any_type_of_fault_is_shown_by_name_and_many_fit_any_width_fault_1() {
     off["status"]["meets"] = json!("node node-3");
     faults(&mut alone, vec![off]);
     shows(&alone.screen(), &["⚠ broken on purpose: PowerOff node node-3 (poweroff-xhlqg) :faults heals"]);
+    // The target is shown before the name of the fault, its end and the hint, and never cut while it fits.
+    let mut cut = fault("partition-x7h2k", "Partition", Some("30s"), Some(12), false);
+    cut["spec"]["to"] = json!({"node": "node-2"});
+    for (width, banner) in [
+        (
+            100,
+            "⚠ broken on purpose: Partition partition-x7h2k node/node-1 ↔ node/node-2, 18s left :faults heals",
+        ),
+        (80, "⚠ broken on purpose: Partition node/node-1 ↔ node/node-2, 18s left"),
+        (50, "⚠ broken: Partition node/node-1 ↔ node/node-2"),
+        (40, "⚠ broken: Partition node/node-1 ↔…"),
+    ] {
+        let mut narrow = stage(width, 20, false);
+        faults(&mut narrow, vec![cut.clone()]);
+        shows(&narrow.screen(), &[banner]);
+    }
     // An empty table explains how to create one.
     faults(&mut alone, Vec::new());
     alone.press(": \"faults\" enter");

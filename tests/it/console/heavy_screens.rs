@@ -311,7 +311,7 @@ fn send_log_lines(stage: &mut TestConsole, lines: &[&str]) {
 #[test]
 fn logs_follow_search_and_filter_con_10() {
     let mut stage = logs(100, 20);
-    shows(&stage.screen(), &["logs · web-new-a · main · last 1 000", "waiting for the first line"]);
+    shows(&stage.screen(), &["logs · default/web-new-a · main · last 1 000", "waiting for the first line"]);
     let many: Vec<String> = (0..100).map(|n| format!("2026-05-01T11:59:00.{n:03}Z line {n}")).collect();
     send_log_lines(&mut stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
     shows(&stage.screen(), &["line 99", "100 lines · ● following"]);

@@ -9,7 +9,9 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use podium::console::model::Job;
 use podium::console_data::catalogue::{self, Catalogue};
 use podium::console_data::message::Message;
-use podium::console_data::store::{Change, Delta};
+use podium::console_data::past::{PastView, TimePosition};
+use podium::console_data::point_in_time::PointInTime;
+use podium::console_data::store::{Change, Delta, Stores};
 use podium::console_operations::effect::Runner;
 use podium::testing::Cluster;
 use serde::de::DeserializeOwned;
@@ -171,6 +173,8 @@ async fn a_table_is_looked_at_as_it_was_and_nothing_is_done_there_con_19() {
     show.press("enter", "describe · Pod default/early").await;
     show.until("THE PAST").await;
     show.press("y", "early yaml").await;
+    show.stage.press("esc esc");
+    show.press(": \"at_-20h\" enter", "THE PAST: the earliest known state").await;
     // Views that open from the past but show the present report that.
     show.stage.press("esc");
     show.press("<", "THE PAST").await;
@@ -258,7 +262,7 @@ async fn all_workloads_are_looked_at_as_they_were_con_2_con_19() {
     let jobs: Api<CronJob> = Api::default_namespaced(client.clone());
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     deployments.create(&PostParams::default(), &web(2)).await.expect("made");
-    let nightly = json!({"metadata": {"name": "nightly"}, "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec":
+    let nightly = json!({"metadata": {"name": "nightly"}, "spec": {"schedule": "0 3 1 1 *", "jobTemplate": {"spec":
         {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "a"}]}}}}}});
     let nightly: CronJob = serde_json::from_value(nightly).expect("a cron job");
     jobs.create(&PostParams::default(), &nightly).await.expect("made");
@@ -534,4 +538,24 @@ fn other_servers_say_that_they_tell_nothing_of_the_past_con_19() {
     // An invalid time is reported at the prompt.
     stage.press("~ p : \"at_soon\" enter");
     assert!(stage.screen().contains("invalid time"), "{}", stage.screen());
+}
+
+/// Ages count from the shown time; there are none if it is unknown, as for the earliest state after a restart.
+#[test]
+fn a_past_state_of_unknown_time_has_no_ages_con_19() {
+    let stage = TestConsole::new(80, 24);
+    let live = stage.model.shared.context(stage.now);
+    let hour = jiff::SignedDuration::from_hours(1);
+    let created = stage.now - hour * 3;
+    for (time, is_earliest, age, banner) in [
+        (Some(stage.now - hour), false, "120m", "11:00:00, 60m ago · revision 7"),
+        (Some(stage.now - hour), true, "120m", "the earliest known state: 11:00:00, 60m ago · revision 7"),
+        (None, true, "", "the earliest known state: revision 7, time unknown"),
+        (None, false, "", "revision 7, time unknown"),
+    ] {
+        let point = PointInTime { revision: 7, time, is_earliest };
+        let past = PastView::new(TimePosition::At(point), Stores::default(), 0).expect("a past state");
+        assert_eq!(past.context(&live).age(created), age, "{point:?}");
+        assert_eq!(point.describe(&live), banner);
+    }
 }

@@ -4,6 +4,7 @@ use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use k8s_openapi::api::core::v1::Pod;
 use podium::console::model::Job;
 use podium::console_data::message::Message;
+use podium::console_data::scope::Scope;
 use podium::console_data::store::{Change, Delta};
 use serde_json::json;
 
@@ -170,4 +171,19 @@ fn the_overview_is_clicked_and_filtered_con_2() {
     assert!(!screen.contains(" api "), "{screen}");
     stage.press("esc");
     shows(&stage.screen(), &[" api ", "node-1"]);
+}
+
+#[test]
+fn a_table_in_a_namespace_that_does_not_exist_says_so_con_3() {
+    let mut stage = TestConsole::with(80, 24, Scope::One("nosuch".into()), false);
+    stage.feed(cluster());
+    stage.press("p");
+    shows(&stage.screen(), &["the namespace nosuch does not exist; <0> shows all"]);
+    // Objects without a namespace are listed as usual, and a namespace without pods is not missing.
+    stage.press(": \"nodes\" enter");
+    shows(&stage.screen(), &["node-1"]);
+    let mut stage = TestConsole::with(80, 24, Scope::One("kube-system".into()), false);
+    stage.feed(cluster());
+    stage.press("p");
+    shows(&stage.screen(), &["no pods in namespace kube-system; <0> shows all"]);
 }

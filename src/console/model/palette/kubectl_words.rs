@@ -78,12 +78,25 @@ pub(super) fn translate(text: &str, is_kind: impl Fn(&str) -> bool) -> (Cow<'_, 
     (Cow::Owned(words.join(" ")), Syntax::Kubectl)
 }
 
-/// Translates `why`, the footers' word, and `KIND/NAME` at the start or after a command on a named object; `None` if there
-/// is neither.
+/// Translates `why`, the footers' word, subcommands of `rollout`, and `KIND/NAME` at the start or after a command on a
+/// named object; `None` if there is none of them.
 fn other_than_get(words: &mut Vec<&str>, is_kind: impl Fn(&str) -> bool) -> Option<Syntax> {
     let is_why = words.first() == Some(&"why");
     if is_why {
         words[0] = "explain";
+    }
+    // A Deployment may have the name of a subcommand; no other word follows it then.
+    if let ["rollout", subcommand, _, ..] = words[..] {
+        let own = match subcommand {
+            "status" | "history" => Some("rollout"),
+            "undo" => Some("rollback"),
+            "restart" => Some("restart"),
+            _ => None,
+        };
+        if let Some(own) = own {
+            words.splice(..2, [own]);
+            return Some(Syntax::K9s);
+        }
     }
     let on_object = ["describe", "yaml", "edit", "delete", "explain", "label"];
     let at = usize::from(words.first().is_some_and(|first| on_object.contains(first)));
@@ -136,6 +149,10 @@ mod tests {
             ("can get pods/log", "can get pods/log"),
             ("why", "explain"),
             ("why pods/web", "explain pods web"),
+            ("rollout status deploy/web", "rollout deploy/web"),
+            ("kubectl -n shop rollout undo deploy web", "rollback deploy web -n shop"),
+            ("rollout restart deploy/web", "restart deploy/web"),
+            ("rollout status", "rollout status"),
         ] {
             assert_eq!(translate(typed, kind).0, meant, "{typed}");
         }

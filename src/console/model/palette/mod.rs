@@ -18,6 +18,7 @@ use base::did_you_mean::nearest;
 use console_data::context::ScreenId;
 use console_data::point_in_time::TimeTravel;
 use console_data::read_only;
+use console_data::resource::Kind;
 use console_data::scope::Scope;
 use console_data::screen_dumps;
 use console_data::store::{Identity, Store};
@@ -85,6 +86,9 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             }
             let dialog = node_shell::removal_dialog(&model.shared.stores)?;
             return Ok(vec![Effect::ShowDialog(Box::new(dialog))]);
+        }
+        Some("discard-edits") => {
+            return Ok(vec![Effect::ShowDialog(Box::new(model.discard_drafts_dialog()?))]);
         }
         Some("restore") => return Ok(vec![Effect::RestoreTabs]),
         Some("vsplit") => {
@@ -249,10 +253,12 @@ fn candidates(model: &Model) -> Vec<String> {
 }
 
 /// Returns the completion that Enter accepts if the text is not complete by itself: the best one, unless it changes the
-/// cluster; such a word must be typed in full.
+/// cluster or names an object of a command; such words must be typed in full.
 pub(crate) fn completion<'a>(text: &str, suggestions: &'a [String]) -> Option<&'a String> {
-    let harmless = |whole: &&String| {
-        Command::named(whole).is_none_or(|command| command.entry().impact == CommandImpact::Nothing)
+    let harmless = |whole: &&String| match whole.split_once(' ') {
+        // The objects of a command are typed in full, or completed with Tab.
+        Some((first, _)) => Command::named(first).is_none(),
+        None => Command::named(whole).is_none_or(|command| command.entry().impact == CommandImpact::Nothing),
     };
     suggestions.iter().filter(|whole| whole.starts_with(text)).find(harmless)
 }
@@ -323,7 +329,9 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
         Some("can" | "can-i" | "who-can") => can_i::suggest(head.unwrap_or_default(), last, model),
         Some("plugin" | "plugins") => model.plugin_names(model.last_message_at),
         Some("theme" | "skin") => model.themes().into_iter().map(|(name, _)| name).collect(),
-        Some(first) if !takes_namespace(first, model) => Vec::new(),
+        Some(first) if !takes_namespace(first, model) => {
+            object_commands::suggest(first, head.unwrap_or_default(), last, model)
+        }
         Some(_) => {
             let namespaces = model.shared.stores.namespaces().iter();
             let mut names: Vec<String> = namespaces.filter_map(|(_, ns)| ns.metadata.name.clone()).collect();
@@ -368,15 +376,20 @@ fn suggest_of_get(get: &str, rest: &str, model: &Model) -> Vec<String> {
         return found.into_iter().take(SUGGESTED).map(|kind| format!("{get}{kind}")).collect();
     };
     let Some(kind) = model.shared.catalogue.find_resource(kind) else { return Vec::new() };
+    let head = &rest[..rest.len() - name.len()];
+    let names = names_of(kind, name, model);
+    names.into_iter().take(SUGGESTED).map(|name| format!("{get}{head}{name}")).collect()
+}
+
+/// Returns the names of the shown objects of a kind that start with a text, sorted.
+fn names_of(kind: &Kind, start: &str, model: &Model) -> BTreeSet<String> {
     let store = model.shared.stores.get(&kind.resource).into_iter();
     let objects = store.flat_map(Store::iter).map(|(_, object)| object.identity());
     let is_shown = |object: &Identity| !kind.namespaced || model.shared.scope.holds(object.namespace());
-    let names: BTreeSet<String> = objects
-        .filter(|object| object.name().starts_with(name) && is_shown(object))
+    objects
+        .filter(|object| object.name().starts_with(start) && is_shown(object))
         .map(|object| object.name().to_owned())
-        .collect();
-    let head = &rest[..rest.len() - name.len()];
-    names.into_iter().take(SUGGESTED).map(|name| format!("{get}{head}{name}")).collect()
+        .collect()
 }
 
 fn rank(typed: &str, completions: Vec<String>) -> Vec<String> {

@@ -1,6 +1,7 @@
-//! `:COMMAND` on the selection, and `:COMMAND NAME` on an object of the command's kind.
+//! `:COMMAND` on the selection, `:COMMAND NAME` on an object of the command's kinds, and `:COMMAND KIND/NAME`.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::model::Model;
 use console_data::builtin_kinds;
@@ -35,9 +36,8 @@ pub(super) fn run(
         return Err(read_only::command_refusal(name));
     }
     let (arguments, namespace) = split_namespace(arguments)?;
-    let arguments = arguments.as_slice();
     if takes_kind_and_name(command) && place.is_none() {
-        return on_kind_and_name(command, arguments, namespace, model);
+        return on_kind_and_name(command, &arguments, namespace, model);
     }
     if !takes_a_name(&entries) {
         return Err(format!("{name} takes no name; it works as a key in {}", titles(&entries)));
@@ -49,29 +49,17 @@ pub(super) fn run(
             model.shared.bindings.key(command).map_or_else(|| name.to_owned(), |key| key.to_string())
         ));
     }
-    let is_of_kind = |kind: &Kind| {
-        let contexts = kind_view::key_contexts(kind);
-        let is_of = |entry: &&Entry| match entry.context {
-            KeyContext::TimeTravel => is_history(command),
-            KeyContext::Unscheduled => contexts.contains(&KeyContext::Pods),
-            context => contexts.contains(&context),
-        };
-        entries.iter().any(is_of)
-    };
-    // Searches the kinds that the console watches completely; other objects are found in their tables.
-    let podium_kinds = model
-        .shared
-        .catalogue
-        .kinds()
-        .iter()
-        .filter(|kind| builtin_kinds::is_podium_kind(&kind.resource))
-        .cloned();
-    let kinds: Vec<Kind> = builtin_kinds::kinds()
-        .into_iter()
-        .map(|kind| model.shared.catalogue.current(&kind).clone())
-        .chain(podium_kinds)
-        .filter(is_of_kind)
-        .collect();
+    let kinds = kinds_of(command, &entries, model);
+    let mut words = arguments;
+    if command == Command::Scale {
+        // kubectl's option is our second word.
+        if let Some(at) = words.iter().position(|word| word.starts_with("--replicas=")) {
+            let option = words.remove(at);
+            words.push(&option["--replicas=".len()..]);
+        }
+    }
+    let named_kind = split_kind(command, &mut words, &kinds, model)?;
+    let arguments = words.as_slice();
     let (object, count) = match (command, arguments) {
         (Command::Scale, [name, count]) => {
             let count: i32 = count
@@ -86,7 +74,15 @@ pub(super) fn run(
             return Err(format!("{name}: unexpected {:?} after the name", words[1..].join(" ")));
         }
     };
-    let object = find(&kinds, &qualified(namespace, object), model)?;
+    let object = match &named_kind {
+        Some((kind, both)) => {
+            let of_kind = find(std::slice::from_ref(kind), &qualified(namespace, object), model);
+            // The word before the slash may be a namespace, too.
+            let of_namespace = |why| both.and_then(|both| find(&kinds, both, model).ok()).ok_or(why);
+            of_kind.or_else(of_namespace)?
+        }
+        None => find(&kinds, &qualified(namespace, object), model)?,
+    };
     if let Some(why) = command_availability::refuses(&model.shared.catalogue, &object.kind, command) {
         return Err(why);
     }
@@ -95,6 +91,99 @@ pub(super) fn run(
         return Ok(operations::scale::open_dialog_for(&cx, object, count));
     }
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
+}
+
+/// Returns completions of the last word after a command on objects: the name of an object, or its kind before.
+pub(super) fn suggest(first: &str, head: &str, last: &str, model: &Model) -> Vec<String> {
+    let Some(command) = Command::named(first) else { return Vec::new() };
+    let entries: Vec<&Entry> = command.entries().collect();
+    let catalogue = &model.shared.catalogue;
+    let of_kind = |kind: &str, start: &str| {
+        let kind = catalogue.find(kind).into_iter();
+        kind.flat_map(|kind| super::names_of(kind, start, model)).collect::<Vec<_>>()
+    };
+    let typed: Vec<&str> = head.split_whitespace().skip(1).collect();
+    match typed[..] {
+        [] => match last.split_once('/') {
+            Some((kind, name)) => {
+                of_kind(kind, name).into_iter().map(|name| format!("{kind}/{name}")).collect()
+            }
+            None if takes_kind_and_name(command) => {
+                catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string()).collect()
+            }
+            None if takes_a_name(&entries) => {
+                let kinds = kinds_of(command, &entries, model);
+                let names: BTreeSet<String> =
+                    kinds.iter().flat_map(|kind| super::names_of(kind, last, model)).collect();
+                names.into_iter().collect()
+            }
+            None => Vec::new(),
+        },
+        [kind] if takes_kind_and_name(command) || takes_a_name(&entries) => of_kind(kind, last),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the kinds that a command applies to and the console watches completely; objects of other kinds are found in
+/// their tables.
+fn kinds_of(command: Command, entries: &[&Entry], model: &Model) -> Vec<Kind> {
+    let podium_kinds = model
+        .shared
+        .catalogue
+        .kinds()
+        .iter()
+        .filter(|kind| builtin_kinds::is_podium_kind(&kind.resource))
+        .cloned();
+    builtin_kinds::kinds()
+        .into_iter()
+        .map(|kind| model.shared.catalogue.current(&kind).clone())
+        .chain(podium_kinds)
+        .filter(|kind| is_of_kind(command, entries, kind))
+        .collect()
+}
+
+fn is_of_kind(command: Command, entries: &[&Entry], kind: &Kind) -> bool {
+    let contexts = kind_view::key_contexts(kind);
+    entries.iter().any(|entry| match entry.context {
+        KeyContext::TimeTravel => is_history(command),
+        KeyContext::Unscheduled => contexts.contains(&KeyContext::Pods),
+        context => contexts.contains(&context),
+    })
+}
+
+/// Takes the kind out of `KIND/NAME` or `KIND NAME`, as kubectl accepts them. With the former, it also returns the whole
+/// word, because it could be `NAMESPACE/NAME`.
+fn split_kind<'a>(
+    command: Command,
+    words: &mut Vec<&'a str>,
+    kinds: &[Kind],
+    model: &Model,
+) -> Result<Option<(Kind, Option<&'a str>)>, String> {
+    let catalogue = &model.shared.catalogue;
+    let Some(&first) = words.first() else { return Ok(None) };
+    let is_count = |word: &&str| command == Command::Scale && word.parse::<i32>().is_ok();
+    let (kind, both) = match first.split_once('/') {
+        Some((kind, name)) if catalogue.find(kind).is_some() => {
+            words[0] = name;
+            (kind, Some(first))
+        }
+        None if words.get(1).is_some_and(|second| !is_count(second)) && catalogue.find(first).is_some() => {
+            words.remove(0);
+            (first, None)
+        }
+        _ => return Ok(None),
+    };
+    let Some(kind) = catalogue.find(kind) else { return Ok(None) };
+    if !kinds.contains(kind) && both.is_none_or(|both| find(kinds, both, model).is_err()) {
+        let (verb, plural) = (command.name(), &kind.resource.plural);
+        let entries: Vec<&Entry> = command.entries().collect();
+        return Err(if is_of_kind(command, &entries, kind) {
+            format!("{verb} works in their table: :{plural} shows it")
+        } else {
+            format!("{verb} does not work on {plural}")
+        });
+    }
+    Ok(Some((kind.clone(), both)))
 }
 
 /// Separates `-n NAMESPACE`, as kubectl accepts it, from the other arguments.

@@ -1,5 +1,8 @@
 //! `:KIND …`: opens a table with namespace and filter, in the syntax of kubectl or k9s.
 
+use std::borrow::Cow;
+use std::iter::Peekable;
+
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::contexts;
@@ -26,12 +29,12 @@ pub(super) fn open(
     let namespace = |name: &str| if over.is_empty() { namespace(name, model) } else { anywhere(name) };
     let mut effects = Vec::new();
     let (mut name, mut in_namespace) = (None, None);
-    let mut filter: Vec<&str> = Vec::new();
-    let mut arguments = arguments.iter().copied();
+    let mut filter: Vec<Cow<'_, str>> = Vec::new();
+    let mut arguments = arguments.iter().copied().peekable();
     while let Some(word) = arguments.next() {
         // After the start of a search text, every word belongs to it.
         if filter.first().is_some_and(|first| !first.starts_with("-l")) {
-            filter.push(word);
+            filter.push(word.into());
             continue;
         }
         match word {
@@ -42,15 +45,13 @@ pub(super) fn open(
             }
             // Tables always follow changes.
             "-w" | "--watch" if syntax == Syntax::Kubectl => {}
-            "-f" => filter.push(word),
+            "-f" => filter.push(word.into()),
             "-l" | "--selector" => {
-                filter.extend([
-                    "-l",
-                    arguments.next().ok_or_else(|| format!("{word}: the label is required"))?,
-                ]);
+                let labels = arguments.next().ok_or_else(|| format!("{word}: the label is required"))?;
+                filter.extend(["-l".into(), selector(labels, &mut arguments)?.into()]);
             }
             _ => match word.split_at_checked(1) {
-                Some(("/", text)) => filter.push(text),
+                Some(("/", text)) => filter.push(text.into()),
                 // The contexts were parsed before.
                 Some(("@", _)) => {}
                 Some(("-", _)) => match (word.split_once('='), word.strip_prefix("-l")) {
@@ -60,14 +61,18 @@ pub(super) fn open(
                     (None, _) if word.len() > 2 && word.starts_with("-n") => {
                         effects.push(Effect::Scope(namespace(&word[2..])?));
                     }
-                    (Some(("--selector", labels)), _) | (_, Some(labels)) => filter.extend(["-l", labels]),
+                    (Some(("--selector", labels)), _) | (_, Some(labels)) => {
+                        filter.extend(["-l".into(), selector(labels, &mut arguments)?.into()]);
+                    }
                     _ => {
                         return Err(format!(
                             "unknown option {word}; use -n NAMESPACE, -A, -l LABEL=VALUE, /TEXT"
                         ));
                     }
                 },
-                _ if word.contains('=') => filter.extend(["-l", word]),
+                _ if word.contains('=') => {
+                    filter.extend(["-l".into(), selector(word, &mut arguments)?.into()]);
+                }
                 // Objects of the whole cluster are in no namespace: the word is a name, as it always is for kubectl.
                 _ if syntax == Syntax::Kubectl || !kind.namespaced && !kind.is::<Namespace>() => {
                     if let Some(other) = name.replace(word) {
@@ -103,6 +108,28 @@ pub(super) fn open(
         Effect::OpenMultiCluster(over, Box::new(route))
     });
     Ok(effects)
+}
+
+/// Returns a label selector that starts with this word. It may be in quotes, as for a shell, and it may have spaces.
+fn selector<'a>(first: &str, rest: &mut Peekable<impl Iterator<Item = &'a str>>) -> Result<String, String> {
+    let mut text = first.to_owned();
+    let quote = text.chars().next().filter(|first| matches!(first, '\'' | '"'));
+    let Some(quote) = quote else {
+        let is_open = |text: &str| text.ends_with(',') || text.contains('(') && !text.ends_with(')');
+        while let Some(word) =
+            rest.next_if(|word| is_open(&text) || matches!(*word, "in" | "notin") || word.starts_with('('))
+        {
+            text.push(' ');
+            text.push_str(word);
+        }
+        return Ok(text);
+    };
+    while text.len() == 1 || !text.ends_with(quote) {
+        let word = rest.next().ok_or_else(|| format!("{text}: the closing {quote} is missing"))?;
+        text.push(' ');
+        text.push_str(word);
+    }
+    Ok(text[1..text.len() - 1].to_owned())
 }
 
 /// Checks the syntax of a namespace's name, for several clusters: the name becomes a part of paths. Does not look it

@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
+use super::age_at;
 use super::builder::{DocumentBuilder, Tone};
 use console_data::rows::event::last_seen;
-use console_toolkit::text::{age, seconds_between};
 
 /// Appends the table; oldest event first, in kubectl's order.
-pub(crate) fn describe(doc: &mut DocumentBuilder, events: &[&Event], now: Timestamp) {
+pub(crate) fn describe(doc: &mut DocumentBuilder, events: &[&Event], now: Option<Timestamp>) {
     if events.is_empty() {
         return doc.toned(0, "Events", "", Tone::Dim);
     }
@@ -39,12 +39,15 @@ pub(crate) fn describe(doc: &mut DocumentBuilder, events: &[&Event], now: Timest
 }
 
 /// Returns `12s`, or `12s (x9 over 3m)` for a repeated event.
-fn event_age(event: &Event, now: Timestamp) -> String {
-    let since =
-        |at: Option<Timestamp>| at.map_or_else(|| "<unknown>".to_owned(), |at| age(seconds_between(at, now)));
+fn event_age(event: &Event, now: Option<Timestamp>) -> String {
+    let since = |at: Option<Timestamp>| at.map_or_else(|| "<unknown>".to_owned(), |at| age_at(now, at));
     let last = since(last_seen(event));
     let count = event.series.as_ref().and_then(|series| series.count).or(event.count).unwrap_or(1);
     let first =
         event.first_timestamp.as_ref().map(|time| time.0).or(event.event_time.as_ref().map(|time| time.0));
-    if count > 1 { format!("{last} (x{count} over {})", since(first)) } else { last }
+    match (count > 1, now) {
+        (true, Some(_)) => format!("{last} (x{count} over {})", since(first)),
+        (true, None) => format!("(x{count})"),
+        (false, _) => last,
+    }
 }

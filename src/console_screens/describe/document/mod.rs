@@ -16,6 +16,7 @@ mod workload;
 
 pub(crate) use builder::{DocumentBuilder, Line, Tone};
 
+use console_toolkit::text::{age, seconds_between};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 use serde_json::Value;
@@ -32,8 +33,8 @@ pub(crate) struct RelatedObjects<'a> {
     pub(crate) policies: &'a [String],
 }
 
-/// Describes an object in its current state.
-pub(crate) fn describe(object: &Value, relatives: &RelatedObjects<'_>, now: Timestamp) -> Vec<Line> {
+/// Describes an object. It has no ages if the time is unknown.
+pub(crate) fn describe(object: &Value, relatives: &RelatedObjects<'_>, now: Option<Timestamp>) -> Vec<Line> {
     let mut doc = DocumentBuilder::default();
     match object["kind"].as_str().unwrap_or_default() {
         "Pod" => pod::describe(&mut doc, object),
@@ -52,4 +53,9 @@ pub(crate) fn describe(object: &Value, relatives: &RelatedObjects<'_>, now: Time
     }
     events::describe(&mut doc, &relatives.events, now);
     doc.finish()
+}
+
+/// Returns an age; an empty text if the time is unknown.
+fn age_at(now: Option<Timestamp>, since: Timestamp) -> String {
+    now.map_or_else(String::new, |now| age(seconds_between(since, now)))
 }

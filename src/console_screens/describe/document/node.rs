@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
+use super::age_at;
 use super::builder::{DocumentBuilder, Tone, at, identity, items, labels, text, time};
 use super::conditions;
-use console_toolkit::text::{age, seconds_between};
 use object::TypedKind as _;
 use object::quantity::Amount;
 use object::resources::{Amounts, pod_limits, pod_requests};
@@ -18,7 +18,7 @@ pub(crate) fn describe(
     node: &Value,
     pods: &[Value],
     beside: &[Value],
-    now: Timestamp,
+    now: Option<Timestamp>,
 ) {
     identity(doc, node);
     let roles: Vec<String> = node["metadata"]["labels"]
@@ -113,7 +113,7 @@ fn millis(amounts: &Amounts, resource: &str) -> i64 {
     amounts.get(resource).copied().map_or(0, Amount::millis)
 }
 
-fn pods_of(doc: &mut DocumentBuilder, node: &Value, pods: &[Value], now: Timestamp) {
+fn pods_of(doc: &mut DocumentBuilder, node: &Value, pods: &[Value], now: Option<Timestamp>) {
     let mut live: Vec<(&Value, PodResources)> = pods
         .iter()
         .filter(|pod| !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")))
@@ -143,7 +143,7 @@ fn pods_of(doc: &mut DocumentBuilder, node: &Value, pods: &[Value], now: Timesta
                 share(millis(limits, "cpu"), "cpu"),
                 share(millis(requests, "memory"), "memory"),
                 share(millis(limits, "memory"), "memory"),
-                created.map_or_else(String::new, |created| age(seconds_between(created, now))),
+                created.map_or_else(String::new, |created| age_at(now, created)),
             ];
             (row, Tone::Plain)
         })
