@@ -16,7 +16,7 @@ use stored_body::StoredBody;
 use super::body::{Body, BuiltinKind, TypedKind};
 use super::custom::CustomObject;
 use super::definition_schemas::DefinitionSchemas;
-use super::encode::{Encoder, whole_numbers};
+use super::encode::{Encoder, Output, whole_numbers};
 use super::managed::ManagedFields;
 use super::part;
 use super::{Key, Kind, Revision, numeric_quantities};
@@ -279,8 +279,8 @@ impl Object {
     /// Returns the JSON. It is encoded once and cached, but encoded at each call for a packed object.
     pub fn json(&self) -> Bytes {
         let make = || {
-            let mut text = Vec::new();
-            self.encode(&mut text);
+            let mut text = Vec::with_capacity(self.size.get().copied().unwrap_or_default());
+            self.encode(Output::Text(&mut text));
             Bytes::from(text)
         };
         if self.schemas.is_some() { make() } else { self.json.get_or_init(make).clone() }
@@ -291,9 +291,10 @@ impl Object {
         if self.schemas.is_some() { self.size() } else { self.json().len() }
     }
 
-    fn encode(&self, out: impl std::io::Write) {
+    fn encode<'o>(&'o self, out: Output<'o>) -> Output<'o> {
         let mut serializer = Encoder::serializer(out, &self.managed);
-        self.whole_body().serialize(&mut serializer).expect("API types have string keys and finite numbers");
+        self.whole_body().encode(&mut serializer).expect("API types have string keys and finite numbers");
+        serializer.into_inner()
     }
 
     /// Appends the JSON, without caching it if it is not cached already. For objects that are written once and rarely
@@ -301,27 +302,27 @@ impl Object {
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match self.json.get() {
             Some(json) => out.extend_from_slice(json),
-            None => self.encode(out),
+            None => _ = self.encode(Output::Text(out)),
         }
     }
 
     /// Returns the length of the object's JSON in bytes; computed once, without encoding.
     pub fn size(&self) -> usize {
-        *self.size.get_or_init(|| {
-            if let Some(json) = self.json.get() {
-                return json.len();
-            }
-            let mut counter = Counter(0);
-            let mut serializer = Encoder::serializer(&mut counter, &ManagedFields::default());
-            erased_serde::serialize(self.whole_body().erased(), &mut serializer)
-                .expect("API types have string keys and finite numbers");
-            if !self.managed.is_empty() {
-                self.managed.write_json(&mut counter).expect("counting bytes cannot fail");
-                // The comma before `managedFields`, if the metadata has other fields.
-                counter.0 += usize::from(*self.meta() != ObjectMeta::default());
-            }
-            counter.0
+        *self.size.get_or_init(|| match self.json.get() {
+            Some(json) => json.len(),
+            None => self.encode(Output::Length(0)).length(),
         })
+    }
+
+    /// Sets the revision at which the object is stored. A known size is adjusted instead of forgotten: each write compares
+    /// the sizes of both versions.
+    pub fn set_revision(&mut self, revision: Revision) {
+        let size = self.size.take().zip(revision_bytes(self.meta()));
+        let meta = self.meta_mut();
+        meta.resource_version = Some(revision.to_string());
+        if let Some(((size, before), after)) = size.zip(revision_bytes(meta)) {
+            self.size = OnceLock::from(size - before + after);
+        }
     }
 
     /// Drops the cached encoding, and the cached typed value of a custom resource, before a change.
@@ -361,18 +362,12 @@ impl Object {
     }
 }
 
-/// Counts the bytes written.
-struct Counter(usize);
-
-impl std::io::Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+/// Returns the bytes of the revision in the metadata's JSON, unless they depend on other fields or on escapes.
+fn revision_bytes(meta: &ObjectMeta) -> Option<usize> {
+    meta.name.as_ref()?;
+    let Some(revision) = meta.resource_version.as_deref() else { return Some(0) };
+    let is_plain = revision.bytes().all(|byte| byte.is_ascii_digit());
+    is_plain.then(|| r#""resourceVersion":"","#.len() + revision.len())
 }
 
 impl From<Body> for Object {
@@ -469,6 +464,29 @@ mod tests {
             let size = object.size();
             assert_eq!(size, object.json().len(), "{text}");
             assert!(str::from_utf8(&object.json()).unwrap().contains(&text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_revision_adjusts_a_known_size_safe_10() {
+        let before = [
+            json!({"name": "a"}),
+            json!({"name": "a", "resourceVersion": "9"}),
+            json!({}),
+            json!({"name": "a", "resourceVersion": "\n"}),
+            json!({"name": "a", "resourceVersion": ""}),
+        ];
+        for (metadata, revision) in before.into_iter().flat_map(|meta| [(meta.clone(), 7), (meta, u64::MAX)])
+        {
+            let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+            let mut object = Object::from_any_value(map).unwrap();
+            let _ = (object.size(), object.json());
+            object.set_revision(Revision(revision));
+            assert_eq!(
+                (object.size(), object.revision()),
+                (object.clone().json().len(), Revision(revision)),
+                "{metadata}"
+            );
         }
     }
 

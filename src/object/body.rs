@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 
 use super::custom::CustomObject;
-use super::encode::Encoder;
+use super::encode::{Encoder, JsonSerializer};
 use super::{Kind, part, pod_preset};
 
 /// A Rust type of a kind: of a built-in kind ([`BuiltinKind`]), or of a custom resource ([`CustomKind`](super::CustomKind)).
@@ -76,7 +76,7 @@ macro_rules! bodies {
                 match self { $(Self::$kind(o) => &mut o.metadata,)* Self::Custom(o) => &mut o.metadata, }
             }
 
-            pub(super) fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            pub(super) fn encode(&self, serializer: &mut JsonSerializer<'_>) -> serde_json::Result<()> {
                 match self {
                     $(Self::$kind(o) => serde::Serialize::serialize(o, serializer),)*
                     Self::Custom(o) => serde::Serialize::serialize(o, serializer),

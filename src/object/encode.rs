@@ -10,9 +10,8 @@ use serde_json::ser::Formatter;
 use super::managed::ManagedFields;
 
 /// A formatter that writes compact JSON, with the field managers first in the metadata.
-pub(super) struct Encoder {
-    /// `"managedFields":[…]`; empty if no field has a manager.
-    owners: Vec<u8>,
+pub(super) struct Encoder<'o> {
+    owners: &'o ManagedFields,
     depth: usize,
     at: EncoderPosition,
 }
@@ -29,31 +28,66 @@ enum EncoderPosition {
     Owners,
 }
 
-impl Encoder {
-    pub(super) fn serializer<W: Write>(out: W, owners: &ManagedFields) -> Serializer<W, Self> {
-        let mut text = Vec::new();
-        if !owners.is_empty() {
-            owners.write_json(&mut text).expect("writing to memory cannot fail");
-        }
-        Serializer::with_formatter(out, Self { owners: text, depth: 0, at: EncoderPosition::Other })
+impl<'o> Encoder<'o> {
+    pub(super) fn serializer(out: Output<'o>, owners: &'o ManagedFields) -> JsonSerializer<'o> {
+        Serializer::with_formatter(out, Self { owners, depth: 0, at: EncoderPosition::Other })
     }
 
     /// Returns the JSON text of a value.
     pub(super) fn text(value: &impl Serialize) -> Vec<u8> {
         let mut text = Vec::new();
-        let mut serializer = Self::serializer(&mut text, &ManagedFields::default());
+        let owners = ManagedFields::default();
+        let mut serializer = Encoder::serializer(Output::Text(&mut text), &owners);
         value.serialize(&mut serializer).expect("API types have string keys and finite numbers");
         text
     }
 }
 
-impl Formatter for Encoder {
+/// The only serializer to JSON for which the serialization of all fields of all kinds is compiled.
+pub(super) type JsonSerializer<'o> = Serializer<Output<'o>, Encoder<'o>>;
+
+/// The destination of a JSON text.
+pub(super) enum Output<'o> {
+    /// The text is appended here.
+    Text(&'o mut Vec<u8>),
+    /// Only the number of bytes so far.
+    Length(usize),
+}
+
+impl Output<'_> {
+    pub(super) fn length(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Length(length) => *length,
+        }
+    }
+}
+
+impl Write for Output<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Text(text) => text.extend_from_slice(bytes),
+            Self::Length(length) => *length += bytes.len(),
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Formatter for Encoder<'_> {
     fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
         self.depth += 1;
         out.write_all(b"{")?;
         if self.depth == 2 && self.at == EncoderPosition::Metadata && !self.owners.is_empty() {
             self.at = EncoderPosition::Owners;
-            out.write_all(&self.owners)?;
+            self.owners.write_json(&mut { out })?;
         }
         Ok(())
     }

@@ -187,7 +187,7 @@ impl State {
     /// Gives the object the next revision.
     fn stamp(&mut self, mut object: Object) -> Arc<Object> {
         self.revision = self.revision.next();
-        object.meta_mut().resource_version = Some(self.revision.to_string());
+        object.set_revision(self.revision);
         Arc::new(object)
     }
 
