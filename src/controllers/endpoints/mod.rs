@@ -230,6 +230,7 @@ impl EndpointsController {
             let updated = self.api.modify::<EndpointSlice>(&Key::of(&slice.metadata), |fresh| {
                 fresh.metadata.labels.clone_from(&slice.metadata.labels);
                 fresh.endpoints.clone_from(&slice.endpoints);
+                fresh.ports.clone_from(&slice.ports);
                 Ok(())
             })?;
             self.updates.expect(service.uid(), &updated);

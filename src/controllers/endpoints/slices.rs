@@ -9,7 +9,7 @@ use k8s_openapi::api::discovery::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
-use object::owner::controller_reference;
+use object::owner::{controller_reference, is_controlled_by};
 use object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, HEADLESS_SERVICE, SERVICE_NAME};
 use object::{Key, SharedObject};
 
@@ -52,11 +52,11 @@ fn reconcile(
         desired.insert(Vec::new(), BTreeMap::new());
     }
     let labels = labels(service);
-    let mut writes = SliceChanges::default();
+    let (mut create, mut update, mut delete) = (Vec::new(), Vec::new(), Vec::new());
     let mut retained: Vec<Draft> = Vec::new();
     for slice in existing {
         let Some(endpoints) = desired.get_mut(&ports_of(slice)) else {
-            writes.delete.push(slice.key());
+            delete.push(slice);
             continue;
         };
         let mut draft = Draft {
@@ -89,19 +89,19 @@ fn reconcile(
             }
         }
         for chunk in left.chunks(CAPACITY) {
-            writes.create.push(new_slice(service, family, &labels, &ports, chunk.to_vec()));
+            create.push(new_slice(service, family, &labels, &ports, chunk.to_vec()));
         }
         if is_empty && same.is_empty() {
-            writes.create.push(new_slice(service, family, &labels, &ports, Vec::new()));
+            create.push(new_slice(service, family, &labels, &ports, Vec::new()));
         }
     }
     let mut placeholders = 0;
-    let any_full = retained.iter().any(|d| !d.endpoints.is_empty()) || !writes.create.is_empty();
+    let any_full = retained.iter().any(|d| !d.endpoints.is_empty()) || !create.is_empty();
     for draft in retained {
         if draft.endpoints.is_empty() {
             placeholders += 1;
             if any_full || placeholders > 1 {
-                writes.delete.push(draft.before.key());
+                delete.push(draft.before);
                 continue;
             }
         }
@@ -109,10 +109,19 @@ fn reconcile(
             let mut after = EndpointSlice::clone(draft.before);
             after.metadata.labels = Some(labels.clone());
             after.endpoints = (!draft.endpoints.is_empty()).then_some(draft.endpoints);
-            writes.update.push(after);
+            update.push(after);
         }
     }
-    writes
+    // A new slice takes the place of one that would be deleted, so that a service that loses or gets its only endpoint
+    // has the same slice before and after.
+    delete.retain(|slice| {
+        let new: Option<EndpointSlice> = create.pop_if(|_| is_controlled_by(&slice.metadata, service.uid()));
+        let Some(new) = new else { return true };
+        let metadata = ObjectMeta { labels: new.metadata.labels, ..slice.metadata.clone() };
+        update.push(EndpointSlice { metadata, ..new });
+        false
+    });
+    SliceChanges { create, update, delete: delete.into_iter().map(SharedObject::key).collect() }
 }
 
 /// Returns the writes for each address family of the service; slices of other families are deleted.
@@ -291,14 +300,25 @@ mod tests {
     }
 
     #[test]
-    fn a_service_without_pods_keeps_one_empty_slice_svc_1() {
+    fn a_service_has_the_same_slice_with_and_without_pods_svc_1() {
         let service = service(json!({"clusterIP": "None", "ports": [{"port": 80}]}));
         let zones = HashMap::new();
         let slices = stored(reconcile(&service, IPV4, &[], &zones, &[]));
         assert_eq!((slices.len(), slices[0].endpoints.as_ref()), (1, None));
         assert_eq!(reconcile(&service, IPV4, &[], &zones, &slices), SliceChanges::default());
         let writes = reconcile(&service, IPV4, &members(0..1, &service), &zones, &slices);
-        assert_eq!((writes.create.len(), writes.delete.len()), (1, 1), "real ports need another slice");
+        let SliceChanges { create, update, delete } = &writes;
+        assert_eq!((create.len(), update.len(), delete.len()), (0, 1, 0));
+        let slice = &update[0];
+        assert_eq!((slice.metadata.name.as_deref().unwrap(), slice.ports.as_ref().unwrap()[0].port), (slices[0].name(), Some(80)));
+        let used = stored(SliceChanges { create: update.clone(), ..SliceChanges::default() });
+        let writes = reconcile(&service, IPV4, &[], &zones, &used);
+        assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 1, 0));
+        assert_eq!((&writes.update[0].endpoints, &writes.update[0].ports), (&None, &None));
+        let mut foreign = EndpointSlice::clone(&used[0]);
+        foreign.metadata.owner_references = None;
+        let writes = reconcile(&service, IPV4, &[], &zones, &[SharedObject::from_value(foreign)]);
+        assert_eq!((writes.create.len(), writes.delete.len()), (1, 1), "a slice that the service does not own");
     }
 
     #[test]
