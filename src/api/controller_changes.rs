@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use super::Api;
 use crate::controller_status::{ControllerStatus, ProbeName};
+use base::sort::SliceOrder;
 use object::Revision;
 
 /// The removed controllers that are remembered; a client that has not seen an older one lists again.
@@ -52,7 +53,7 @@ impl ControllerSnapshot {
         let changed = self.all.iter().map(|one| (one, false));
         let all = changed.chain(self.removed.iter().map(|one| (one, true)));
         let mut after: Vec<_> = all.filter(|(one, _)| one.changed > revision).collect();
-        after.sort_by_key(|(one, _)| one.changed);
+        after.order_by_key(|(one, _)| one.changed);
         after
     }
 }

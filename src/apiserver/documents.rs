@@ -15,6 +15,7 @@ use super::respond::Responder;
 use super::response_format::{ResponseFormat, not_allowed};
 use super::{Server, health, metrics_page, openapi, review};
 use api::ApiError;
+use base::sort::SliceOrder;
 
 /// Returns true for documents that need no credential: those of Kubernetes' role `system:public-info-viewer`.
 pub(super) fn are_public(path: &str) -> bool {
@@ -187,7 +188,7 @@ fn paths(all: &[GroupVersionEntry<'_>]) -> Vec<String> {
             paths.push(format!("/apis/{}", listed.group));
         }
     }
-    paths.sort();
+    paths.order();
     paths.dedup();
     paths
 }

@@ -11,6 +11,7 @@ use super::Server;
 use super::discovery::KUBERNETES_VERSION;
 use super::query::Query;
 use super::respond::Responder;
+use base::sort::SliceOrder;
 use object::time::go_duration;
 
 /// A health check.
@@ -87,7 +88,7 @@ fn all(server: &Server, name: &str, checks: &[Check], query: &Query) -> Response
         }
     }
     if !excluded.is_empty() {
-        excluded.sort();
+        excluded.order();
         let quoted: Vec<String> = excluded.iter().map(|name| format!("\"{name}\"")).collect();
         let quoted = quoted.join(", ");
         let _ = writeln!(report, "warn: some health checks cannot be excluded: no matches for {quoted}");

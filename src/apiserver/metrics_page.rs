@@ -9,6 +9,7 @@ use super::discovery;
 use super::flow_control::FlowController;
 use super::process_metrics::process;
 use api::metrics::FamilyOptions;
+use base::sort::SliceOrder;
 
 /// The content type of the Prometheus text format.
 pub(super) const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -69,7 +70,7 @@ pub(super) fn build_info(version: &Value) -> Vec<MetricFamily> {
 /// Families ordered by name, as text.
 pub(super) fn text(mut families: Vec<MetricFamily>) -> String {
     families.retain(|family| !family.get_metric().is_empty());
-    families.sort_by(|a, b| a.name().cmp(b.name()));
+    families.order_by(|a, b| a.name().cmp(b.name()));
     let mut text = String::new();
     if let Err(error) = TextEncoder::new().encode_utf8(&families, &mut text) {
         tracing::error!("cannot encode the metrics: {error}");

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::protobuf::MEDIA_TYPE as PROTOBUF;
 use api::ApiError;
+use base::sort::SliceOrder;
 
 /// The forms of an object or list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +97,7 @@ pub(super) fn negotiate(accept: &str, offer: SupportedTypes) -> Result<MediaType
     }
     let mut clauses: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
     // Stable: the first among equals wins.
-    clauses.sort_by_key(|clause| std::cmp::Reverse(clause.quality));
+    clauses.order_by_key(|clause| std::cmp::Reverse(clause.quality));
     if let Some(accepted) = clauses.iter().find_map(|clause| clause.accepted(offer)) {
         return Ok(accepted);
     }

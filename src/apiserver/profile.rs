@@ -21,6 +21,7 @@ use super::respond::Responder;
 use super::response_format::not_allowed;
 use api::ApiError;
 use base::optional_file::read_optional;
+use base::sort::SliceOrder;
 
 const ROOT: &str = "/debug/pprof";
 /// The default and maximum observation time, in seconds.
@@ -160,7 +161,7 @@ fn page(elapsed: Duration, work: &RuntimeLoad, before: &Threads, after: &Threads
         (run, waited, since(thread.timeslices, before.timeslices), *id, thread.name.clone())
     };
     let mut threads: Vec<_> = after.iter().map(spent).collect();
-    threads.sort_by(|a, b| b.0.cmp(&a.0).then(a.3.cmp(&b.3)));
+    threads.order_by(|a, b| b.0.cmp(&a.0).then(a.3.cmp(&b.3)));
     let mut page = format!(
         "seconds {:.3}\nworkers {}\ntasks {}\nqueued tasks {}\nthreads {}\n\n",
         elapsed.as_secs_f64(),

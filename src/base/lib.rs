@@ -27,6 +27,7 @@ pub mod root_dir;
 pub mod server_trust;
 pub mod session;
 pub mod socket_path;
+pub mod sort;
 pub mod stdio;
 pub mod step_observer;
 pub mod subordinate_ids;

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use api::controller_status::Subsystem;
 use api::{Api, DeleteOptions};
 use base::clock::since;
+use base::sort::SliceOrder;
 use base::task::Tasks;
 use object::{Kind, Revision, SharedObject};
 use reconcile::WorkLoop;
@@ -47,7 +48,7 @@ async fn hold_events(api: Api, most: usize, rounds: Arc<WorkLoop>) {
         }
         let round = rounds.begin(format!("{too_many} events above the limit"));
         let mut events = api.list_as::<Event>(None);
-        events.sort_by_cached_key(|event| last_happened(event).map(|time| time.0));
+        events.order_by_cached_key(|event| last_happened(event).map(|time| time.0));
         for event in events.iter().take(too_many) {
             remove(&api, event);
         }

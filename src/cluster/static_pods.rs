@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base::clock::Clock;
+use base::sort::SliceOrder;
 use kubelet::{Kubelet, StaticManifest};
 
 /// The maximum size of a manifest, in bytes, as in Kubernetes. A larger file is an error.
@@ -23,7 +24,7 @@ pub(super) fn read(directory: &Path) -> Vec<StaticManifest> {
             about.is_file().then(|| StaticManifest { content: content(&entry.path()), source })
         })
         .collect();
-    manifests.sort_by(|a, b| a.source.cmp(&b.source));
+    manifests.order_by(|a, b| a.source.cmp(&b.source));
     manifests
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
 
 use base::clock::Clock;
+use base::sort::SliceOrder;
 use console_data::extensions::{DIRECTORIES, Extensions, FILES, Sources};
 use console_data::message::Message;
 
@@ -65,7 +66,7 @@ fn stamp(sources: &Sources) -> FileStamps {
             }
         }
     }
-    stamp.sort();
+    stamp.order();
     stamp
 }
 

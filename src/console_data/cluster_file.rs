@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::resource::Uid;
+use base::sort::SliceOrder;
 
 /// The maximum number of clusters with retained files; the least recently written files are removed.
 pub(crate) const MAX_CLUSTERS: usize = 32;
@@ -107,7 +108,7 @@ fn remove_oldest_files(place: &Path, extension: &str) {
         .filter(|file| file.path().extension().is_some_and(|ending| ending == extension))
         .filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path())))
         .collect();
-    all.sort_by(|(a, _), (b, _)| b.cmp(a));
+    all.order_by(|(a, _), (b, _)| b.cmp(a));
     for (_, path) in all.into_iter().skip(MAX_CLUSTERS) {
         // If removal fails, the file merely stays.
         let _ = std::fs::remove_file(path);

@@ -10,6 +10,7 @@ use super::context::Context;
 use super::kind_view::{self, Pods};
 use super::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
 use super::store::{Labels, StoredObject};
+use base::sort::SliceOrder;
 use object::owner::is_terminating;
 use object::selector::Selector;
 
@@ -109,7 +110,7 @@ pub fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Event> 
                     == object.namespace.as_deref())
     };
     let mut events: Vec<StoredObject<'_, Event>> = cx.stores.events().entries().filter(about).collect();
-    events.sort_by(|a, b| {
+    events.order_by(|a, b| {
         let key = |event: &StoredObject<'a, Event>| (event.summary.last_seen, event.revision);
         key(b).cmp(&key(a)).then_with(|| a.uid.cmp(&b.uid))
     });

@@ -8,6 +8,7 @@ use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use base::sort::SliceOrder;
 use jiff::Timestamp;
 use tokio::io::AsyncWriteExt as _;
 
@@ -84,7 +85,7 @@ pub fn list(dir: &Path) -> Result<Dumps, String> {
         let at = about.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
         all.files.push(Dump { path: entry.path(), size: about.len(), at });
     }
-    all.files.sort_by(|a, b| (b.at, &a.path).cmp(&(a.at, &b.path)));
+    all.files.order_by(|a, b| (b.at, &a.path).cmp(&(a.at, &b.path)));
     all.omitted = all.files.len().saturating_sub(LISTED);
     all.files.truncate(LISTED);
     Ok(Dumps { is_cut, ..all })

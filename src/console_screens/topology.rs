@@ -20,6 +20,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::View;
 use crate::object_commands;
+use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::resource::ObjectRef;
@@ -49,9 +50,9 @@ fn zones<'a>(cx: &Context<'a>) -> Vec<(String, Vec<&'a Node>)> {
         zones.entry(node::zone(node).unwrap_or_default().to_owned()).or_default().push(node);
     }
     let mut zones: Vec<_> = zones.into_iter().collect();
-    zones.sort_by(|(a, _), (b, _)| a.is_empty().cmp(&b.is_empty()).then_with(|| natural(a, b)));
+    zones.order_by(|(a, _), (b, _)| a.is_empty().cmp(&b.is_empty()).then_with(|| natural(a, b)));
     for (_, nodes) in &mut zones {
-        nodes.sort_by(|a, b| natural(name_of(a), name_of(b)));
+        nodes.order_by(|a, b| natural(name_of(a), name_of(b)));
     }
     zones
 }
@@ -64,7 +65,7 @@ fn name_of(node: &Node) -> &str {
 fn healths(cx: &Context<'_>, node: &str) -> Vec<Health> {
     let pods = cx.stores.entries_on(node).filter(|pod| cx.scope.holds(pod.namespace()));
     let mut healths: Vec<Health> = pods.map(|pod| pod.summary.health).collect();
-    healths.sort_by_key(|health| {
+    healths.order_by_key(|health| {
         (!health.is_fault(), matches!(health, Health::Running | Health::Succeeded), *health)
     });
     healths

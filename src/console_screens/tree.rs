@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use base::sort::SliceOrder;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -228,7 +229,7 @@ impl Tree {
         let owned: HashSet<&Uid> = children.values().flatten().collect();
         tops.retain(|uid| !owned.contains(uid));
         let order = |uids: &mut Vec<Uid>| {
-            uids.sort_by_cached_key(|uid| {
+            uids.order_by_cached_key(|uid| {
                 let object = nodes.get(uid).map(|node| &node.object);
                 object.map(|object| (object.namespace.clone(), object.kind.kind.clone(), object.name.clone()))
             });
@@ -373,13 +374,13 @@ fn kind_of(cx: &Context<'_>, resource: &ResourceKey) -> Option<Kind> {
 fn services(cx: &Context<'_>) -> Vec<TreeLine> {
     let mut all: Vec<&Service> = cx.stores.services().iter().map(|(_, service)| service).collect();
     all.retain(|service| cx.scope.holds(service.metadata.namespace.as_deref()));
-    all.sort_by_key(|service| (service.metadata.namespace.as_deref(), service.metadata.name.as_deref()));
+    all.order_by_key(|service| (service.metadata.namespace.as_deref(), service.metadata.name.as_deref()));
     let mut pods: HashMap<Option<&str>, Vec<_>> = HashMap::new();
     for pod in cx.stores.pods().entries() {
         pods.entry(pod.open().namespace()).or_default().push(pod);
     }
     for pods in pods.values_mut() {
-        pods.sort_by(|one, other| one.name().cmp(other.name()));
+        pods.order_by(|one, other| one.name().cmp(other.name()));
     }
     let (kind, pod_kind) = (cx.catalogue.kind::<Service>(), cx.catalogue.kind::<Pod>());
     let mut leaves = Vec::new();

@@ -4,6 +4,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 
 use super::context::Context;
 use api::{Api, Change};
+use base::sort::SliceOrder;
 use object::selector::Selector;
 use object::{Key, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
@@ -63,7 +64,7 @@ fn aggregated(role: &SharedObject<ClusterRole>, all: &[SharedObject<ClusterRole>
             .iter()
             .filter(|other| other.name() != role.name() && selector.matches(other.metadata.labels.as_ref()))
             .collect();
-        chosen.sort_by_key(|role| role.name().to_string());
+        chosen.order_by_key(|role| role.name().to_string());
         for rule in chosen.iter().flat_map(|role| role.rules.iter().flatten()) {
             if !rules.contains(rule) {
                 rules.push(rule.clone());

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
+use base::sort::SliceOrder;
 use object::SharedObject;
 use object::pod::{Phase, is_ready, node_name, phase, ready_since};
 use object::well_known::annotation::POD_DELETION_COST;
@@ -96,7 +97,7 @@ pub(crate) fn pods_to_delete<'a>(
     let beside = |pod: &Pod| node_name(pod).and_then(|n| on_node.get(n)).copied().unwrap_or(0);
     let mut ranked: Vec<(Rank, &SharedObject<Pod>)> =
         pods.iter().map(|pod| (Rank::of(pod, beside(pod), now), pod)).collect();
-    ranked.sort_by(|(a, pod_a), (b, pod_b)| match a.cmp(b) {
+    ranked.order_by(|(a, pod_a), (b, pod_b)| match a.cmp(b) {
         Ordering::Equal => pod_a.uid().cmp(pod_b.uid()),
         other => other,
     });

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use super::context::Context;
 use api::{Api, ApiError};
 use api::{Change, ChangeKind};
+use base::sort::SliceOrder;
 use object::owner::is_terminating;
 use object::pod::disruption::DisruptionReason;
 use object::pod::{is_terminal, node_name};
@@ -175,7 +176,7 @@ impl PodGc {
         let mut ended: Vec<SharedObject<Pod>> = self.pods.list();
         ended.retain(|pod| is_terminal(pod) && !is_terminating(&pod.metadata));
         let over = ended.len().saturating_sub(self.threshold);
-        ended.sort_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.key()));
+        ended.order_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.key()));
         for pod in ended.iter().take(over) {
             self.remove(pod, "PodGC: too many terminated pods")?;
         }

@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
+use base::sort::SliceOrder;
 use object::Key;
 use services::ServiceEndpoints;
 
@@ -205,7 +206,7 @@ fn named(
         }
     }
     let endpoints = endpoints.into_values().map(|mut endpoint| {
-        endpoint.ports.sort();
+        endpoint.ports.order();
         endpoint.ports.dedup();
         endpoint
     });

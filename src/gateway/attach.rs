@@ -5,6 +5,7 @@ use super::listener::{GatewayView, ListenerView};
 use super::problem::Cause;
 use super::resources::{GROUP, Labels, ParentRef};
 use super::route::Route;
+use base::sort::SliceOrder;
 use object::Key;
 
 /// The attachment of a route to one of its parents.
@@ -79,7 +80,7 @@ fn in_common(listener: &str, route: &[String]) -> Vec<String> {
     }
     let mut names: Vec<String> =
         route.iter().filter_map(|name| intersection(listener, name)).map(String::from).collect();
-    names.sort();
+    names.order();
     names.dedup();
     names
 }

@@ -22,6 +22,7 @@ use super::resources::{GatewayClassSpec, GatewaySpec, Labels};
 use super::route::Route;
 use super::status::ParentOutcome;
 use super::table::Table;
+use base::sort::SliceOrder;
 use object::well_known::controller::PODIUM_GATEWAY;
 use object::{Key, Object, SharedObject};
 
@@ -71,7 +72,7 @@ impl GatewayObjects {
         let accepted: HashSet<&str> =
             classes.iter().filter(|(_, refused)| refused.is_none()).map(|(class, _)| class.name()).collect();
         for all in [&mut gateways, &mut routes] {
-            all.sort_by_cached_key(|object| (object.meta().creation_timestamp.clone(), object.key()));
+            all.order_by_cached_key(|object| (object.meta().creation_timestamp.clone(), object.key()));
         }
         let gateways = gateways.into_iter().filter_map(|gateway| {
             let class = gateway.custom()?.fields.get("spec")?.get("gatewayClassName")?.as_str()?;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::hosts::Hosts;
 use super::matches::{Match, PathMatch};
 use super::resolve::{Rule, Target};
+use base::sort::SliceOrder;
 use reverse_proxy::RequestHead;
 use reverse_proxy::pools::Backend;
 
@@ -56,7 +57,7 @@ impl Table {
             let lists = paths.exact.values_mut().chain(paths.prefixes.values_mut());
             for list in lists.chain([&mut paths.patterns]) {
                 // The sort is stable: among equals, the entry that was added first comes first.
-                list.sort_by_key(|entry| Reverse(entry.matching.rank()));
+                list.order_by_key(|entry| Reverse(entry.matching.rank()));
             }
         }
     }

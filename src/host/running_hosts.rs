@@ -13,6 +13,7 @@ use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::journal;
+use base::sort::SliceOrder;
 
 /// The kernel's unit of times in /proc, as a fraction of a second: the same on every supported machine.
 const TICKS_PER_SECOND: u64 = 100;
@@ -49,7 +50,7 @@ pub fn running_hosts() -> Vec<RunningHost> {
             (!is_copy).then_some(host)
         })
         .collect();
-    hosts.sort_by(|a, b| a.node_dir.cmp(&b.node_dir).then(a.pid.cmp(&b.pid)));
+    hosts.order_by(|a, b| a.node_dir.cmp(&b.node_dir).then(a.pid.cmp(&b.pid)));
     hosts
 }
 

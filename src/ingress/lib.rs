@@ -31,6 +31,7 @@ use tokio_rustls::TlsAcceptor;
 
 use api::Api;
 use api::controller_status::Subsystem;
+use base::sort::SliceOrder;
 use base::task::Tasks;
 use class::Classes;
 use object::{Key, Kind, Revision, SharedObject as Stored};
@@ -175,7 +176,7 @@ impl Controller {
         let classes = Classes::of(self.caches.of::<IngressClass>().list());
         let mut ingresses: Vec<Stored<Ingress>> = self.caches.of::<Ingress>().list();
         ingresses.retain(|ingress| classes.include(ingress));
-        ingresses.sort_by_cached_key(|ingress| (ingress.metadata.creation_timestamp.clone(), ingress.key()));
+        ingresses.order_by_cached_key(|ingress| (ingress.metadata.creation_timestamp.clone(), ingress.key()));
         self.clear_status(&ingresses);
         if ingresses.is_empty() {
             self.close().await;

@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use base::sort::SliceOrder;
 use object::time::human_age_of;
 use object::{Object, TypedKind};
 
@@ -200,10 +201,10 @@ pub(crate) fn template_labels(template: Option<&PodTemplateSpec>) -> Value {
 pub(crate) fn selector_cell(selector: Option<&LabelSelector>) -> Value {
     let mut selector = selector.cloned().unwrap_or_default();
     for expression in selector.match_expressions.iter_mut().flatten() {
-        expression.values.iter_mut().for_each(|values| values.sort());
+        expression.values.iter_mut().for_each(|values| values.order());
     }
     let mut parts = selector_parts(&selector);
-    parts.sort();
+    parts.order();
     or_none(Some(&parts.join(",")))
 }
 

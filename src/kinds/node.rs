@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::columns::{Column, NONE};
 use super::resource::{Resource, SelectableField, flag, selectable};
 use apimachinery::validate::{FieldErrors, Path, metadata, names, placement, resources};
+use base::sort::SliceOrder;
 use object::time::UNKNOWN;
 use object::well_known::label::{NODE_ROLE, NODE_ROLE_PREFIX};
 
@@ -185,7 +186,7 @@ fn roles(node: &Node) -> String {
             _ => {}
         }
     }
-    roles.sort_unstable();
+    roles.order();
     roles.dedup();
     if roles.is_empty() { NONE.into() } else { roles.join(",") }
 }

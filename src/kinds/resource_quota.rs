@@ -1,6 +1,7 @@
 //! Resource quotas.
 
 use apimachinery::validate::resources;
+use base::sort::SliceOrder;
 use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaSpec, ScopedResourceSelectorRequirement};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::json;
@@ -54,7 +55,7 @@ impl Resource for ResourceQuota {
         self.validate(errors);
         let scopes = |quota: &ResourceQuota| {
             let mut scopes = quota.spec.as_ref().and_then(|s| s.scopes.clone()).unwrap_or_default();
-            scopes.sort();
+            scopes.order();
             scopes
         };
         if scopes(self) != scopes(old) {

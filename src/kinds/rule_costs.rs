@@ -1,6 +1,7 @@
 //! Limits on the cost of the CEL rules of a schema, by static estimates of their maximum cost.
 
 use apimachinery::validate::{FieldErrors, Path};
+use base::sort::SliceOrder;
 
 /// The maximum cost of one expression: Kubernetes' `StaticEstimatedCostLimit`.
 const MAX_COST: u64 = 10_000_000;
@@ -31,7 +32,7 @@ pub(super) fn validate(costs: &[RuleCost], is_unchanged: bool, schema: &Path<'_>
         return;
     }
     let mut largest: Vec<&RuleCost> = costs.iter().filter(|cost| cost.cost >= MAX_TOTAL / 100).collect();
-    largest.sort_by_key(|cost| std::cmp::Reverse(cost.cost));
+    largest.order_by_key(|cost| std::cmp::Reverse(cost.cost));
     for cost in largest.into_iter().take(NAMED) {
         errors.forbidden(
             &schema.child(&cost.field),

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::runtime::PodUid;
 use super::spec;
+use base::sort::SliceOrder;
 use object::host_ports::{HostPort, conflict};
 use object::node_selector::RequiredNodes;
 use object::quantity::{Amount, ResourceList};
@@ -156,7 +157,7 @@ impl AdmittedPods {
 
     fn waiting(&self) -> Vec<PodUid> {
         let mut waiting: Vec<_> = self.waiting.iter().map(|(uid, order)| (*order, uid.clone())).collect();
-        waiting.sort();
+        waiting.order();
         waiting.into_iter().map(|(_, uid)| uid).collect()
     }
 }

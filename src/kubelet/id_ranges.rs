@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 
 use super::runtime::{IdRange, PodUid};
 use base::optional_file::read_optional;
+use base::sort::SliceOrder;
 
 /// The files with ranges of ordinary users: `NAME:FIRST:COUNT` in each line.
 const OF_USERS: [&str; 2] = ["/etc/subuid", "/etc/subgid"];
@@ -64,7 +65,7 @@ impl Ranges {
         let mut taken: Vec<(u32, u32)> =
             self.of_pods.values().map(|range| (range.first, IdRange::COUNT)).collect();
         taken.extend(of_users.iter().flat_map(|text| text.lines()).filter_map(range_of_user));
-        taken.sort_unstable();
+        taken.order();
         let mut taken = taken.into_iter().peekable();
         let mut first = IdRange::COUNT;
         while first.checked_add(IdRange::COUNT).is_some_and(|end| end <= END) {

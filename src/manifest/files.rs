@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::ManifestError;
+use base::sort::SliceOrder;
 
 /// The maximum size of one file.
 const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
@@ -58,7 +59,7 @@ fn directory(
     let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut paths: Vec<_> =
         entries.map_err(|e| unreadable(&shown, &e))?.into_iter().map(|entry| entry.path()).collect();
-    paths.sort();
+    paths.order();
     for path in paths {
         if path.is_dir() {
             if recursive && depth < MAX_DIRECTORY_DEPTH {

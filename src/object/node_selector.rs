@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{Node, NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
 
 use super::selector::{Labels, Operator, Requirement};
+use base::sort::SliceOrder;
 
 /// The nodes on one of which a pod must run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -72,7 +73,7 @@ impl RequiredNodes {
             let rest: Vec<_> = sets.collect();
             all.extend(first.iter().filter(|n| rest.iter().all(|r| r.contains(n))).map(String::as_str));
         }
-        all.sort_unstable();
+        all.order();
         all.dedup();
         Some(all)
     }

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use api::Api;
 use api::{Change, ChangeKind, Visibility};
+use base::sort::SliceOrder;
 use base::task::Tasks;
 use object::owner::controller_of;
 use object::pod::node_name;
@@ -160,7 +161,7 @@ impl Caches {
                 found(key, Some(revision), None);
             }
         }
-        all.sort();
+        all.order();
         all
     }
 

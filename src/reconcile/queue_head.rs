@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::queue::{QueueKey, WorkQueue};
 use api::controller_status::{QueueStatus, StepError};
+use base::sort::SliceOrder;
 
 /// The first keys of each part of a queue.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ impl<K: QueueKey> WorkQueue<K> {
         let mut in_flight: Vec<(K, Duration)> =
             state.working.iter().map(|(key, at)| (key.clone(), since(at))).collect();
         // The map's order is random.
-        in_flight.sort_by(|(a, since_a), (b, since_b)| since_b.cmp(since_a).then_with(|| a.cmp(b)));
+        in_flight.order_by(|(a, since_a), (b, since_b)| since_b.cmp(since_a).then_with(|| a.cmp(b)));
         in_flight.truncate(most);
         QueueHead { waiting: waiting.collect(), delayed: delayed.collect(), in_flight }
     }

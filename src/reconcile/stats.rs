@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use api::controller_status::{Quantiles, QueuedKey, ReconcileRecord, ReconcileResult, WorkStatus};
 use base::clock::Clock;
+use base::sort::SliceOrder;
 
 /// The limits of the retained statistics.
 #[derive(Clone, Copy, Debug)]
@@ -184,7 +185,7 @@ impl Samples {
 
     fn quantiles(&self) -> Option<Quantiles> {
         let mut sorted = self.values.clone();
-        sorted.sort_unstable();
+        sorted.order();
         let count = sorted.len();
         // Quantiles by the nearest-rank method.
         let at = |percent: usize| {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::reason::Reason;
+use base::sort::SliceOrder;
 
 /// The message if there is no node at all.
 pub(crate) const NO_NODES: &str = "no nodes available to schedule pods";
@@ -13,7 +14,7 @@ pub(crate) const NO_NODES: &str = "no nodes available to schedule pods";
 pub(crate) fn node_reasons(nodes: usize, reasons: &BTreeMap<Reason, usize>) -> String {
     let mut counted: Vec<String> =
         reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-    counted.sort();
+    counted.order();
     let head = format!("0/{nodes} nodes are available:");
     if counted.is_empty() { head } else { format!("{head} {}.", counted.join(", ")) }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::database::{Records, decode, record_key};
 use super::{Store, StoreError};
+use base::sort::SliceOrder;
 use object::{Object, Revision};
 
 /// The most differences described; further ones are only counted.
@@ -94,7 +95,7 @@ fn compare(revision: Revision, objects: &[Arc<Object>], records: Records) -> Ins
         }
     }
     let mut missing: Vec<String> = expected.into_keys().map(|key| key.replace('\0', " ")).collect();
-    missing.sort();
+    missing.order();
     for key in missing {
         inspection.add_difference(format!("{key} is in memory and not on the disk"));
     }

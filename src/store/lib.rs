@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+use base::sort::SliceOrder;
 use base::step_observer;
 use disk::Disk;
 use faults::Faults;
@@ -228,7 +229,7 @@ impl Store {
             changes
         };
         let mut kinds: Vec<Kind> = changes.iter().map(|change| change.object.kind()).collect();
-        kinds.sort_unstable();
+        kinds.order();
         kinds.dedup();
         for kind in kinds {
             self.inner.signals.written(kind, disk.is_none());

@@ -3,6 +3,7 @@
 //! Opening changes files: it cuts journals and removes unknown files. A start that refuses a damaged database
 //! restores everything, so that the next start, or a person with better tools, finds the original files.
 
+use base::sort::SliceOrder;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -93,7 +94,7 @@ fn journals(directory: &Path) -> Vec<(u64, PathBuf, u64)> {
     let paths = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut found: Vec<(u64, PathBuf, u64)> =
         paths.filter_map(|path| Some((number(&path)?, path.clone(), path.metadata().ok()?.len()))).collect();
-    found.sort();
+    found.order();
     found
 }
 

@@ -9,6 +9,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use super::report::{Finding, WalkStep};
 use super::services::{SelectedPort, distance};
 use super::{Facts, Key};
+use base::sort::SliceOrder;
 use object::host_ports::declared_ports;
 use object::pod::{Phase, condition, is_ready, node_name, phase};
 use object::selector::{Labels, Selector};
@@ -264,7 +265,7 @@ fn closest(selector: &Labels, pods: &[&Pod]) -> Vec<String> {
             near.push((missed, far, format!("{} has {instead}", Key::of(&pod.metadata))));
         }
     }
-    near.sort();
+    near.order();
     near.into_iter().take(3).map(|(_, _, line)| line).collect()
 }
 

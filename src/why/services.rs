@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::destination::Port;
 use super::report::{Finding, WalkStep};
+use base::sort::SliceOrder;
 use network_policy::Protocol;
 use object::Key;
 
@@ -65,7 +66,7 @@ pub(super) fn choose(service: &Service, requested: Option<&Port>) -> (Finding, O
         // If two ports have the same number, TCP takes precedence.
         Some(Port::Number(number)) => {
             let mut same: Vec<_> = ports.iter().filter(|port| port.port == i32::from(*number)).collect();
-            same.sort_by_key(|port| port.protocol.as_deref().is_some_and(|protocol| protocol != "TCP"));
+            same.order_by_key(|port| port.protocol.as_deref().is_some_and(|protocol| protocol != "TCP"));
             same.first().copied()
         }
         Some(Port::Name(name)) => ports.iter().find(|port| port.name.as_ref() == Some(name)),

@@ -10,6 +10,7 @@ use super::endpoints::{Endpoint, MAX_TRIED, behind, declared, not_ready_reason};
 use super::names::{self, Resolution};
 use super::report::{Finding, State, WalkStep};
 use super::{ConnectionQuestion, Facts, Key, policies, services};
+use base::sort::SliceOrder;
 use network_policy::Protocol;
 use object::pod::{is_ready, is_terminal};
 
@@ -318,7 +319,7 @@ fn missing(kind: &str, key: &Key, all: impl Iterator<Item = Key>) -> Finding {
             is_near.then(|| (distance, other.to_string()))
         })
         .collect();
-    near.sort();
+    near.order();
     let advice = match near.first() {
         Some((_, near)) => format!("did you mean {near}?"),
         None => format!("see `kubectl get {kind}s -n {}`", key.namespace),

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock};
 
 use crate::Api;
+use base::sort::SliceOrder;
 use object::{Kind, Object, Revision, Uid};
 
 /// The compiled objects of a kind. They include every write that a client has received a response to.
@@ -66,7 +67,7 @@ impl<T> Configurations<T> {
         }
         let written = self.written.load(Ordering::Acquire);
         let mut objects = api.list(self.kind, None).objects;
-        objects.sort_by(|a, b| a.name().cmp(b.name()));
+        objects.order_by(|a, b| a.name().cmp(b.name()));
         let before = self.snapshot.read().compiled.clone();
         let cached = |object: &Object| {
             let same = |known: &&CompiledConfiguration<T>| {

@@ -8,6 +8,7 @@ use super::rules::{covers, format_rule, quoted};
 use super::{GROUP, KINDS, rbac};
 use crate::identity::User;
 use crate::{Api, ApiError};
+use base::sort::SliceOrder;
 use object::Object;
 
 /// Refuses a role with rules, or a binding to a role, whose permissions its author lacks; `old` is the
@@ -106,7 +107,7 @@ fn confirm(api: &Api, user: &User, namespace: &str, requested: &[PolicyRule]) ->
         return Ok(());
     }
     let mut missing: Vec<String> = missing.iter().map(format_rule).collect();
-    missing.sort();
+    missing.order();
     let faults = match faults.as_slice() {
         [] => String::new(),
         faults => format!("; resolution errors: [{}]", faults.join(", ")),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use base::quote::quote;
+use base::sort::SliceOrder;
 
 use super::doubles;
 use super::types::Type;
@@ -346,7 +347,7 @@ fn write_map(map: &Val<'_>, out: &mut String, budget: &mut Budget) -> Result<(),
         write_literal(&value, &mut literal, budget)?;
         entries.push((name, literal));
     }
-    entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+    entries.order_by(|(a, _), (b, _)| a.cmp(b));
     out.push('{');
     for (at, (name, literal)) in entries.iter().enumerate() {
         out.push_str(if at > 0 { ", " } else { "" });

@@ -17,6 +17,7 @@ use super::semver::SemanticVersion;
 use super::values::{Outcome, Text, Val};
 use super::{Budget, Error, format, named_formats, other};
 use crate::pattern;
+use base::sort::SliceOrder;
 use object::quantity::Amount;
 
 /// Calls a function. The first value is the receiver, if there is one.
@@ -345,7 +346,7 @@ fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget
             }
             let mut items = items;
             // Values of one type are ordered, except for NaN, which comes first or last.
-            items.sort_by(|a, b| ordered(a, b).unwrap_or_else(|| a.as_double().total_cmp(&b.as_double())));
+            items.order_by(|a, b| ordered(a, b).unwrap_or_else(|| a.as_double().total_cmp(&b.as_double())));
             Val::list(items)
         }
         ("flatten", []) => {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use base::sort::SliceOrder;
 use serde_json::Value;
 
 /// The identity of list elements: the value of this field, or the element itself if it is empty.
@@ -49,8 +50,8 @@ pub(super) fn in_requested_order(
     };
     let (mut named, mut others): (Vec<Value>, Vec<Value>) =
         merged.into_iter().partition(|element| place(&in_requested, element).is_some());
-    named.sort_by_cached_key(|element| place(&in_requested, element));
-    others.sort_by_cached_key(|element| place(&in_live, element).unwrap_or(usize::MAX));
+    named.order_by_cached_key(|element| place(&in_requested, element));
+    others.order_by_cached_key(|element| place(&in_live, element).unwrap_or(usize::MAX));
     let mut result = Vec::with_capacity(named.len() + others.len());
     let mut others = others.into_iter().peekable();
     for next in named {

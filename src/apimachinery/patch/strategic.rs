@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::PatchError;
 use super::order::{Identity, in_requested_order};
 use crate::schema::{Field, Graph, MergeRule, PatchStrategy, Shape, TypeId, graph};
+use base::sort::SliceOrder;
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -362,7 +363,7 @@ fn bad_patch_type(entries: &Entries) -> PatchError {
 fn go_map(entries: &Entries) -> String {
     let mut parts: Vec<String> =
         entries.iter().map(|(name, value)| format!("{name}:{}", go_value(value))).collect();
-    parts.sort();
+    parts.order();
     format!("map[{}]", parts.join(" "))
 }
 

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::field::{FieldErrors, Path};
 use super::names;
 use super::pod_context::PodContext;
+use base::sort::SliceOrder;
 
 /// Validates a liveness or startup probe. Such a probe's `successThreshold` is 1, and it may have its own grace period.
 pub(crate) fn single_success(errors: &mut FieldErrors, path: &Path<'_>, probe: &Probe) {
@@ -105,7 +106,7 @@ fn signals() -> Vec<String> {
     let above = (1..=15).map(|above| format!("SIGRTMIN+{above}"));
     let below = (1..=14).map(|below| format!("SIGRTMAX-{below}"));
     let mut all: Vec<String> = named.chain(above).chain(below).collect();
-    all.sort();
+    all.order();
     all
 }
 

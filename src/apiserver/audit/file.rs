@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base::sort::SliceOrder;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -139,7 +140,7 @@ impl RotatingFile {
                 backups.push((time.timestamp(), entry.path()));
             }
         }
-        backups.sort();
+        backups.order();
         backups.reverse();
         let too_old = |at: &Timestamp| {
             !self.of.max_age.is_zero()

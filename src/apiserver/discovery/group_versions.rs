@@ -2,6 +2,7 @@
 //! never stored.
 
 use api::served_kinds::{Kinds, ServedResource};
+use base::sort::SliceOrder;
 use kinds::ServedSchema;
 use object::{Kind, ServedKind, Subresource};
 
@@ -221,10 +222,10 @@ pub(crate) fn served(kinds: &Kinds) -> Vec<ServedGroupVersion> {
         }
     }
     for served in &mut all {
-        served.resources.sort_by_key(|r| r.plural);
+        served.resources.order_by_key(|r| r.plural);
     }
     let is_last = |served: &ServedGroupVersion| served.group == LAST_GROUP;
-    all.sort_by(|a, b| {
+    all.order_by(|a, b| {
         is_last(a)
             .cmp(&is_last(b))
             .then_with(|| a.group.cmp(b.group))

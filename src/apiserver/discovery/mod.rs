@@ -9,6 +9,7 @@ mod order;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use base::sort::SliceOrder;
 pub(super) use group_versions::{Resource, ServedGroupVersion, returns_deleted, served, verbs};
 use order::Source;
 pub(super) use order::{GroupVersionEntry, listed};
@@ -169,7 +170,7 @@ fn resources(listed: &GroupVersionEntry<'_>) -> Option<Document> {
             list.push(entry);
         }
     }
-    list.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    list.order_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
     Some(Document::json(&json!({
         "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": served.group_version(), "resources": list,
     })))

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::group_versions::{ServedGroupVersion, age};
 use api::aggregation::{ApiServices, DiscoveryResult, GroupVersion};
+use base::sort::SliceOrder;
 
 /// A group and version in the order of discovery.
 pub(crate) struct GroupVersionEntry<'a> {
@@ -66,7 +67,7 @@ pub(crate) fn listed<'a>(
         let most = groups.entry(of.group.clone()).or_insert(priorities.group);
         *most = priorities.group.max(*most);
     }
-    all.sort_by_cached_key(|(priorities, of, _)| {
+    all.order_by_cached_key(|(priorities, of, _)| {
         (
             !of.group.is_empty(),
             Reverse(groups[&of.group]),

@@ -23,6 +23,7 @@ use api::deadline::REQUEST_TIMEOUT;
 use api::metrics::FlowMetrics;
 use api::{Api, ApiError};
 use base::clock::Clock;
+use base::sort::SliceOrder;
 use kinds::default_flows::EXEMPT;
 
 /// The default number of concurrent requests: Kubernetes' `--max-requests-inflight` and
@@ -185,7 +186,7 @@ impl FlowController {
             .map(|schema| Schema::new(schema))
             .filter_map(served)
             .collect();
-        schemas.sort_by(|a, b| a.schema.order().cmp(&b.schema.order()));
+        schemas.order_by(|a, b| a.schema.order().cmp(&b.schema.order()));
         Table { schemas }
     }
 

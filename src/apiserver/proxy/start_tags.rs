@@ -5,6 +5,7 @@
 //! passes on byte by byte, so that only an unfinished start tag is held. As in kube-apiserver's proxy, the content of
 //! `svg` and `math` is read like any other.
 
+use base::sort::SliceOrder;
 use std::ops::Range;
 
 /// A longer start tag passes unchanged: values this long are data, not links.
@@ -168,7 +169,7 @@ impl<R: Fn(&str) -> Option<String>> StartTags<R> {
             self.tag.pop();
         }
         let mut values: Vec<Value> = self.values.drain(..).flatten().collect();
-        values.sort_by_key(|value| value.text.start);
+        values.order_by_key(|value| value.text.start);
         let mut done = 0;
         for Value { text, is_quoted } in values {
             let new = std::str::from_utf8(&self.tag[text.clone()]).ok().and_then(&self.replace);

@@ -20,6 +20,7 @@ use super::manifests::{PreparedManifests, images_of};
 use super::object_name::ObjectName;
 use super::state_files::{directory, file_name, lock, replace};
 use base::hex::hex;
+use base::sort::SliceOrder;
 use cluster::apply::{Mode, Outcome, Warnings, apply_document, delete_all};
 use console_data::decoded::TypedApi;
 use manifest::Document;
@@ -243,7 +244,7 @@ fn now() -> String {
 fn project_name(namespace: &str, manifests: &[PathBuf]) -> String {
     let mut paths: Vec<PathBuf> =
         manifests.iter().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect();
-    paths.sort();
+    paths.order();
     let first =
         paths.first().and_then(|path| path.file_stem()).map(|name| name.to_string_lossy().into_owned());
     let mut sum = Sha256::new();

@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::patterns::WatchRules;
+use base::sort::SliceOrder;
 
 /// The maximum number of watched files in one tree.
 const MOST_FILES: usize = 250_000;
@@ -111,7 +112,7 @@ impl SourceTree {
             }
         }
         changed.extend(earlier.files.keys().filter(|path| !self.files.contains_key(*path)).cloned());
-        changed.sort();
+        changed.order();
         changed
     }
 

@@ -16,6 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use base::sort::SliceOrder;
 use console_data::decoded::TypedApi;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -150,6 +151,6 @@ fn directory_of(nodes: &Path, node: &str) -> Option<PathBuf> {
 fn list_nodes(nodes: &Path) -> String {
     let all = fs::read_dir(nodes).into_iter().flatten().flatten();
     let mut names: Vec<String> = all.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
+    names.order();
     if names.is_empty() { String::new() } else { format!("; nodes: {}", names.join(", ")) }
 }

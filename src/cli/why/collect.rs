@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use api::node_access::Attempt;
 use base::optional_file::read_optional;
 use base::resolv_conf::ResolvConf;
+use base::sort::SliceOrder;
 use console_data::decoded::TypedApi;
 use network_policy::Protocol;
 use object::well_known::parameter::PODIUM_NETWORK;
@@ -190,7 +191,7 @@ async fn failed_probes(client: &Client, namespaces: &BTreeSet<String>) -> BTreeM
                 continue;
             }
         };
-        events.sort_by_key(|event| event.last_timestamp.clone());
+        events.order_by_key(|event| event.last_timestamp.clone());
         for event in events {
             let message = event.message.unwrap_or_default();
             let (Some(text), Some(name)) =

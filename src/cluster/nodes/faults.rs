@@ -11,6 +11,7 @@ use super::Nodes;
 use super::context::RunningNode;
 use super::fencing::kill;
 use super::follow::{Follower, NodeState};
+use base::sort::SliceOrder;
 use kubelet::PullFault;
 use kubelet::runtime::RuntimeError;
 use operators::faults::{FaultPending, NodeFaults};
@@ -43,7 +44,7 @@ impl Nodes {
             let known = state.slots.keys().cloned();
             let named = faults.names().into_iter().map(str::to_owned);
             let mut names: Vec<String> = known.chain(named).collect();
-            names.sort_unstable();
+            names.order();
             names.dedup();
             names
         };

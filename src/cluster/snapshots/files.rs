@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt,
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use base::sort::SliceOrder;
 use object::{Object, Revision};
 use operators::snapshots::SnapshotMetadata;
 use store::archive::{self, Archive, ArchiveError};
@@ -113,7 +114,7 @@ impl Files {
             (!name.starts_with('.')).then_some(name)
         });
         let mut names: Vec<String> = named.collect();
-        names.sort();
+        names.order();
         names
     }
 

@@ -1,6 +1,7 @@
 //! The identity of the cluster and its dependents: journal, tabs, drafts, and the favourite namespaces.
 
 use super::{Job, Model};
+use base::sort::SliceOrder;
 use console_data::journal::Journal;
 use console_data::resource::ClusterId;
 use console_data::store::uid_of;
@@ -50,7 +51,7 @@ impl Model {
         let names = self.shared.stores.namespaces().iter();
         let mut names: Vec<String> = names.filter_map(|(_, object)| object.metadata.name.clone()).collect();
         // System namespaces come last, because users rarely open them.
-        names.sort_by(|a, b| (a.starts_with("kube-"), a).cmp(&(b.starts_with("kube-"), b)));
+        names.order_by(|a, b| (a.starts_with("kube-"), a).cmp(&(b.starts_with("kube-"), b)));
         self.shared.favourites.retain(|name| names.contains(name));
         for name in names {
             if self.shared.favourites.len() >= 9 {

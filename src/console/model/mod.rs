@@ -88,6 +88,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use super::tour::Tour;
+use base::sort::SliceOrder;
 use console_data::builtin_kinds;
 use console_data::catalogue::Catalogue;
 use console_data::clusters::ConnectionState;
@@ -315,7 +316,7 @@ impl Model {
         let away = self.tabs.away().flat_map(tabs::Tab::screens);
         let all = below.chain(away).filter(works).chain(&self.parked);
         let mut all: Vec<_> = all.map(|(id, screen)| (*id, screen)).collect();
-        all.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
+        all.order_by_key(|(id, _)| std::cmp::Reverse(*id));
         all
     }
 

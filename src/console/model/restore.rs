@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use super::split::SplitPane;
 use super::tabs::Tab;
 use super::{Job, Model};
+use base::sort::SliceOrder;
 use console_data::builtin_kinds;
 use console_data::context::ScreenId;
 use console_data::resource::{ClusterId, Kind, ObjectRef, Uid};
@@ -253,7 +254,7 @@ impl Model {
             self.toast(Toast::info(format!("ended with the last run, :background shows them: {left}")), now);
         }
         if !missing.is_empty() {
-            missing.sort();
+            missing.order();
             missing.dedup();
             let missing = clean(&missing.join(", ")).into_owned();
             self.toast(Toast::warning(format!("not restored, no longer in this cluster: {missing}")), now);

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 
 use super::split::SplitPane;
 use super::{Job, Model, palette};
+use base::sort::SliceOrder;
 use console_data::context::{Context, ScreenId};
 use console_data::message::ScreenMessage;
 use console_data::resource::ClusterId;
@@ -95,7 +96,7 @@ impl Tabs {
     /// Returns the other tabs, the most recently used first.
     pub(super) fn away(&self) -> impl Iterator<Item = &Tab> {
         let mut away: Vec<&Tab> = self.away.iter().collect();
-        away.sort_by_key(|tab| std::cmp::Reverse(tab.last_visit));
+        away.order_by_key(|tab| std::cmp::Reverse(tab.last_visit));
         away.into_iter()
     }
 

@@ -19,6 +19,7 @@ use crate::joined_clusters::{ClusterSources, JoinedClusters};
 use crate::model::{Job, Model, Setup};
 use crate::view;
 use base::clock::Clock;
+use base::sort::SliceOrder;
 use console_data::contexts::{ConnectedCluster, ContextEntry};
 use console_data::feed::{self, Feed};
 use console_data::message::Message;
@@ -399,7 +400,7 @@ fn in_order(
     let contexts = contexts.into_iter().map(|(at, listed)| (at, Input::Contexts(listed)));
     let inputs = inputs.into_iter().map(|(at, event)| (at, Input::Terminal(event)));
     let mut all: Vec<_> = contexts.chain(inputs).collect();
-    all.sort_by_key(|(at, _)| *at);
+    all.order_by_key(|(at, _)| *at);
     all.into()
 }
 

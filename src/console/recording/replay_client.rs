@@ -19,6 +19,7 @@ use tower::Service;
 
 use super::client::RecordedBody;
 use super::format::Exchange;
+use base::sort::SliceOrder;
 
 /// Method and path.
 type RequestKey = (String, String);
@@ -65,7 +66,7 @@ impl ReplayClient {
                     && !waiting.is_empty()
             })
             .collect();
-        alike.sort_by_key(|(question, _)| *question);
+        alike.order_by_key(|(question, _)| *question);
         alike.first_mut()?.1.pop_front()
     }
 }

@@ -8,6 +8,7 @@ use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
+use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::rows::fault::{ends_at, is_active};
 use console_toolkit::text::{age, clean, fit, seconds_until};
@@ -26,7 +27,7 @@ const HINT: &str = " :faults heals ";
 pub(super) fn active<'a>(cx: &Context<'a>) -> Vec<&'a Fault> {
     let faults = cx.stores.faults().iter().map(|(_, fault)| fault);
     let mut faults: Vec<&Fault> = faults.filter(|fault| is_active(fault)).collect();
-    faults.sort_by_key(|fault| (ends_at(fault).unwrap_or(Timestamp::MAX), fault.metadata.name.clone()));
+    faults.order_by_key(|fault| (ends_at(fault).unwrap_or(Timestamp::MAX), fault.metadata.name.clone()));
     faults
 }
 

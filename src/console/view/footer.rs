@@ -10,6 +10,7 @@ use ratatui::widgets::{Clear, Paragraph};
 use unicode_width::UnicodeWidthStr;
 
 use crate::model::Model;
+use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::past;
 use console_operations::effect::Dialog;
@@ -50,7 +51,7 @@ pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, 
         hints.retain(|hint| hint.entry.command != Command::Help);
         let mut left = width.saturating_sub(more.as_ref().map_or(0, |key| key.width() + 2 + MORE.width()));
         let mut ranked: Vec<usize> = (0..hints.len()).collect();
-        ranked.sort_by_key(|at| hints[*at].entry.rank());
+        ranked.order_by_key(|at| hints[*at].entry.rank());
         let fits = |at: &usize| {
             let fits = hints[*at].width() <= left;
             left -= if fits { hints[*at].width() } else { 0 };

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::authorization::v1::SubjectRulesReviewStatus;
 
 use super::{VERBS, resource_text};
+use base::sort::SliceOrder;
 
 /// The limits of the rows, and of the names and verbs in all rows together. A rule applies to each of its groups with
 /// each of its resources; no hand-written policy reaches these limits.
@@ -46,7 +47,7 @@ impl SelfRules {
         let mut add = |is_path: bool, target: String, names: &[String], verbs: &[String]| {
             words += names.len() + verbs.len();
             let mut names = if words > MAX_ENTRIES { Vec::new() } else { names.to_vec() };
-            names.sort();
+            names.order();
             names.dedup();
             let key = (is_path, target, names);
             if words > MAX_ENTRIES || merged.len() >= MAX_ROWS && !merged.contains_key(&key) {
@@ -75,7 +76,7 @@ impl SelfRules {
         }
         let rows = merged.into_iter().map(|((_, what, names), verbs)| {
             let mut verbs: Vec<String> = verbs.into_iter().collect();
-            verbs.sort_by_key(|verb| VERBS.iter().position(|known| known == verb).unwrap_or(VERBS.len()));
+            verbs.order_by_key(|verb| VERBS.iter().position(|known| known == verb).unwrap_or(VERBS.len()));
             Row { target: what, names, verbs }
         });
         let reason = status.evaluation_error.as_deref().map(str::trim).filter(|reason| !reason.is_empty());

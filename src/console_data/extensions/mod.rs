@@ -29,6 +29,7 @@ pub(crate) use views::{
 
 use crate::catalogue::Catalogue;
 use crate::resource::Kind;
+use base::sort::SliceOrder;
 
 /// The files that are read in a directory.
 pub const FILES: [&str; 4] = ["views.yaml", "plugins.yaml", "hotkeys.yaml", "aliases.yaml"];
@@ -188,7 +189,7 @@ impl LoadedExtensions {
                 }
             }
         }
-        files.sort();
+        files.order();
         files
     }
 

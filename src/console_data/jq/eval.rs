@@ -11,6 +11,7 @@ use super::values::{
     BUDGET_EXHAUSTED, ValueRef, as_number, calculate, child, children, compares, is_true, items, kind,
     number, order, slice, text,
 };
+use base::sort::SliceOrder;
 
 /// Bound variables, the innermost last.
 type Names<'v> = Vec<(String, ValueRef<'v>)>;
@@ -207,7 +208,7 @@ impl<'v> JqRun<'v> {
                     }
                     keyed.push((Value::Array(key), self.own(item)?));
                 }
-                keyed.sort_by(|(a, _), (b, _)| order(a, b));
+                keyed.order_by(|(a, _), (b, _)| order(a, b));
                 keyed.into_iter().map(|(_, item)| item).collect()
             }
         };

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::budget::Budget;
 use super::values::{as_number, calculate, is_true, kind, number, order, split, text};
+use base::sort::SliceOrder;
 
 macro_rules! functions {
     ($( $name:ident $word:literal $arguments:literal; )*) => {
@@ -238,7 +239,7 @@ fn of_items(budget: &mut Budget, function: Function, input: &Value) -> Result<Ve
     }
     let mut all = items(input)?;
     let sorted = |mut all: Vec<Value>| {
-        all.sort_by(order);
+        all.order_by(order);
         all
     };
     let made = match function {

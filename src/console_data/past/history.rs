@@ -11,6 +11,7 @@ use super::HistoryScope;
 use super::error::{HistoryError, answered, get};
 use crate::point_in_time::{PointInTime, TimeSelector};
 use crate::resource::ObjectRef;
+use base::sort::SliceOrder;
 
 /// The path of the history.
 const HISTORY: &str = "/apis/podium.dev/v1alpha1/history";
@@ -138,7 +139,7 @@ fn merged(answers: Vec<ChangeHistory>, seek: HistoryRange, most: usize) -> Optio
         all.newer += answer.newer;
         all.items.extend(answer.items);
     }
-    all.items.sort_by_key(|event| event.moment.revision);
+    all.items.order_by_key(|event| event.moment.revision);
     // Drops changes that are newer than another kind's response.
     if let HistoryRange::Until(_) = seek {
         let until = all.until;

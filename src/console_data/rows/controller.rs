@@ -15,6 +15,7 @@ use crate::resource::{ResourceKey, Uid};
 use crate::server_table::TableRow;
 use crate::store::Stores;
 use crate::thresholds::{Load, ThresholdLevel};
+use base::sort::SliceOrder;
 use console_toolkit::health::Health;
 use console_toolkit::text::{age, clean};
 use extension::fault::{Component, Fault, FaultTarget};
@@ -229,7 +230,7 @@ pub(crate) fn paused_by<'f>(
         .filter(|fault| fault.spec.type_ == "Pause" && super::fault::is_active(fault))
         .filter(|fault| fault.spec.target.as_ref().is_some_and(is_targeted))
         .collect();
-    pausing.sort_by_key(|fault| fault.metadata.name.clone());
+    pausing.order_by_key(|fault| fault.metadata.name.clone());
     pausing
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect, Route};
+use base::sort::SliceOrder;
 use console_data::action::{Action, Mutation};
 use console_data::builtin_kinds;
 use console_data::catalogue::Catalogue;
@@ -82,7 +83,7 @@ fn notes(cx: &Context<'_>, node: &str) -> Vec<Note> {
             )
         })
         .collect();
-    names.sort();
+    names.order();
     let mut notes = vec![Note::Warning(format!(
         "The processes of {} are killed at once, without a grace period; unwritten data is lost.",
         counted(names.len(), "pod")

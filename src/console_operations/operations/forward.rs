@@ -5,6 +5,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::dialog::{Field, Fields, Focus};
 use crate::effect::{Dialog, Effect, ForwardRequest};
+use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::related;
 use console_data::resource::ObjectRef;
@@ -26,7 +27,7 @@ pub fn open_dialog(cx: &Context<'_>, object: ObjectRef) -> Effect {
     }
     let mut pods = related::pods_of(cx, &object);
     pods.retain(|pod| runs(pod));
-    pods.sort_by(|a, b| (!is_ready(a), &a.metadata.name).cmp(&(!is_ready(b), &b.metadata.name)));
+    pods.order_by(|a, b| (!is_ready(a), &a.metadata.name).cmp(&(!is_ready(b), &b.metadata.name)));
     let Some(pod) = pods.first() else {
         return Effect::Toast(Toast::info(format!("{} has no running pod to forward to", object.describe())));
     };

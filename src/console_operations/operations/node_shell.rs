@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
+use base::sort::SliceOrder;
 use console_data::action::{Action, Mutation};
 use console_data::builtin_kinds;
 use console_data::node_shell::{self, LeftoverState, NodeShell};
@@ -64,7 +65,7 @@ fn leftover_pods(stores: &Stores) -> Vec<(ObjectRef, LeftoverState, String)> {
             Some((pod.object(builtin_kinds::kind::<Pod>()), left, node))
         })
         .collect();
-    all.sort_by(|(a, ..), (b, ..)| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+    all.order_by(|(a, ..), (b, ..)| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     all
 }
 

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
+use base::sort::SliceOrder;
 use console_data::pod_status;
 use console_data::resource::Uid;
 use console_operations::operations::drain::Row;
@@ -43,7 +44,7 @@ pub(crate) fn replacements<'a>(
                 created.is_some_and(|created| created >= since.as_second())
                     && !left.contains(pod.metadata.uid.as_deref().unwrap_or_default())
             });
-            pods.sort_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.metadata.name.clone()));
+            pods.order_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.metadata.name.clone()));
             pods.into_iter()
         });
         if let Some(pod) = pods.next() {

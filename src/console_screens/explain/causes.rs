@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use regex::Regex;
 
 use super::chain::{Chain, Countdown, Link, Warning};
+use base::sort::SliceOrder;
 use console_data::pod_status;
 use console_data::resource::{ObjectRef, Uid};
 use console_data::store::StoredObject;
@@ -64,7 +65,7 @@ impl Chain<'_, '_> {
                 }
             }
         }
-        causes.sort_by_key(|cause| Reverse(cause.pods.len()));
+        causes.order_by_key(|cause| Reverse(cause.pods.len()));
         let more = causes.len().saturating_sub(CAUSES);
         for cause in causes.into_iter().take(CAUSES) {
             self.cause(depth, cause);

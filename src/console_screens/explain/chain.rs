@@ -6,6 +6,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 
 use super::logs::{LOGS, LogKey};
+use base::sort::SliceOrder;
 use console_data::container_state::{self, ContainerFacts};
 use console_data::context::Context;
 use console_data::pod_status;
@@ -152,7 +153,7 @@ impl<'c> Chain<'_, 'c> {
         }
         let Some(uid) = &target.uid else { return };
         let mut sets: Vec<&'c ReplicaSet> = self.cx.stores.replica_sets().owned_by(uid).collect();
-        sets.sort_by_key(|set| std::cmp::Reverse(set.metadata.creation_timestamp.as_ref().map(|at| at.0)));
+        sets.order_by_key(|set| std::cmp::Reverse(set.metadata.creation_timestamp.as_ref().map(|at| at.0)));
         // ReplicaSets scaled to zero explain nothing.
         sets.retain(|set| {
             set.spec.replicas.unwrap_or(1) > 0
@@ -229,7 +230,7 @@ impl<'c> Chain<'_, 'c> {
     /// Adds the pods that are not ready: a single pod with its causes; for several pods, each distinct cause once.
     fn pods(&mut self, depth: usize, pods: Vec<&'c Pod>) {
         let mut unwell: Vec<&'c Pod> = pods.into_iter().filter(|pod| is_unwell(pod)).collect();
-        unwell.sort_by_key(|pod| {
+        unwell.order_by_key(|pod| {
             let fails = pod_status::of(pod).health.is_fault();
             (!fails, pod.metadata.name.clone())
         });

@@ -15,6 +15,7 @@ use ratatui::widgets::Paragraph;
 
 use super::View;
 use crate::object_commands;
+use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::message::{FileEdited, ScreenMessage};
 use console_data::query;
@@ -426,7 +427,7 @@ fn list(path: &Path) -> Result<Listing, String> {
         }
         entries.push(Entry { name, is_dir: about.is_dir(), size: about.len() });
     }
-    entries.sort_by(|a, b| (!a.is_dir, &a.name).cmp(&(!b.is_dir, &b.name)));
+    entries.order_by(|a, b| (!a.is_dir, &a.name).cmp(&(!b.is_dir, &b.name)));
     if dir.parent().is_some() {
         entries.insert(0, Entry { name: "..".to_owned(), is_dir: true, size: 0 });
     }

@@ -11,6 +11,7 @@ use kube::Client;
 use manifest::Document;
 use serde_json::Value;
 
+use base::sort::SliceOrder;
 use console_data::action::{Action, FIELD_MANAGER, Mutation, dry_run, error_text};
 use console_data::changes::editable;
 use console_data::context::Context;
@@ -187,7 +188,7 @@ fn dialog(path: &Path, planned: Vec<PlannedObject>) -> Dialog {
     let mut warnings = Vec::new();
     // Unchanged objects come last.
     let mut sorted: Vec<&PlannedObject> = planned.iter().collect();
-    sorted.sort_by_key(|one| one.outcome == ApplyOutcome::Same);
+    sorted.order_by_key(|one| one.outcome == ApplyOutcome::Same);
     if planned.len() > NAMED {
         lines.push(summary(&planned));
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use base::sort::SliceOrder;
 use base::task::JoinSet;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
@@ -199,7 +200,7 @@ async fn find(
     let mut like: Vec<Pod> = like.map_err(|error| error_text(&error))?;
     like.retain(serves);
     // Ready pods come first; the name keeps the choice stable while the pod exists.
-    like.sort_by_key(|pod| (!is_ready(pod), pod.metadata.name.clone()));
+    like.order_by_key(|pod| (!is_ready(pod), pod.metadata.name.clone()));
     let first = like.into_iter().next().and_then(|pod| pod.metadata.name);
     first.ok_or_else(|| format!("{} is gone, and no similar pod is running", forward.pod.name))
 }

@@ -31,6 +31,7 @@ pub use text::{ImageText, TextData};
 
 use super::View;
 use crate::object_commands;
+use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::node_images::{self, ImageColumn, ImageRow, PullRow, full_image_name};
@@ -185,7 +186,7 @@ impl Images {
 
     fn arrange(&mut self) {
         let (column, is_descending) = (self.sort, self.is_descending);
-        self.rows.sort_by(|one, other| one.order(other, column, is_descending));
+        self.rows.order_by(|one, other| one.order(other, column, is_descending));
     }
 
     /// Returns the rows that match the filter.

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::sort::SliceOrder;
 use base::task::JoinSet;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -50,7 +51,7 @@ pub async fn next_batch(receiver: &mut mpsc::Receiver<Vec<LogLine>>) -> Option<V
         batch.extend(more);
     }
     if several && batch.iter().all(|line| !line.at.is_empty()) {
-        batch.sort_by(|one, other| one.at.cmp(&other.at));
+        batch.order_by(|one, other| one.at.cmp(&other.at));
     }
     Some(batch)
 }
@@ -89,7 +90,7 @@ fn merged(batch: Vec<LogLine>) -> Vec<LogLine> {
             (last.get(&line.source).cloned().unwrap_or_default(), line)
         })
         .collect();
-    timed.sort_by(|(one, _), (other, _)| one.cmp(other));
+    timed.order_by(|(one, _), (other, _)| one.cmp(other));
     timed.into_iter().map(|(_, line)| line).collect()
 }
 

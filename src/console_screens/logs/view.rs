@@ -8,6 +8,7 @@ use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::{ContainerFilter, Level, LogLine, LogStart, Logs, Position, Subject};
+use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::related::events_about;
 use console_data::resource::ObjectRef;
@@ -162,7 +163,7 @@ impl Logs {
             edges.extend([range.start, range.end]);
         }
         edges.retain(|edge| *edge >= from);
-        edges.sort_unstable();
+        edges.order();
         edges.dedup();
         for pair in edges.windows(2) {
             let piece = pair[0]..pair[1];

@@ -12,6 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use super::list::{draw_empty, draw_hidden_count, draw_row, framed, uncounted, waiting};
 use super::{Overview, OverviewPanel};
 use crate::rollout::progress::{Progress, ReplicaSetProgress, RolloutView};
+use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::resource::Uid;
 use console_data::rows::cell::natural;
@@ -32,7 +33,7 @@ pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<(Uid, Health)> 
     let shown = cx.stores.deployments().iter().filter(|(uid, _)| overview.matches::<Deployment>(cx, uid));
     let mut all: Vec<_> =
         shown.map(|(uid, deployment)| (deployment_state(deployment).1, deployment, uid)).collect();
-    all.sort_by(|(a, x, _), (b, y, _)| rank(*a).cmp(&rank(*b)).then_with(|| by_name(x, y)));
+    all.order_by(|(a, x, _), (b, y, _)| rank(*a).cmp(&rank(*b)).then_with(|| by_name(x, y)));
     all.into_iter().map(|(health, _, uid)| (uid.clone(), health)).collect()
 }
 

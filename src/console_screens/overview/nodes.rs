@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::list::{draw_empty, draw_hidden_count, draw_row, framed, uncounted, waiting};
 use super::{Overview, OverviewPanel};
+use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::resource::Uid;
 use console_data::rows::cell::natural;
@@ -23,7 +24,7 @@ pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<Uid> {
     let mut all: Vec<_> =
         cx.stores.nodes().iter().filter(|(uid, _)| overview.matches::<Node>(cx, uid)).collect();
     let name = |node: &Node| node.metadata.name.clone().unwrap_or_default();
-    all.sort_by(|(_, a), (_, b)| natural(&name(a), &name(b)));
+    all.order_by(|(_, a), (_, b)| natural(&name(a), &name(b)));
     all.into_iter().map(|(uid, _)| uid.clone()).collect()
 }
 

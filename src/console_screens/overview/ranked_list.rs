@@ -4,6 +4,8 @@
 //!
 //! Invariant: no chunk is empty or longer than [`MAX_CHUNK`], and the concatenation of all chunks is sorted.
 
+use base::sort::SliceOrder;
+
 /// Maximum number of elements in a chunk.
 const MAX_CHUNK: usize = 512;
 
@@ -87,7 +89,7 @@ impl<T: Ord> RankedList<T> {
 impl<T: Ord> FromIterator<T> for RankedList<T> {
     fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
         let mut all: Vec<T> = elements.into_iter().collect();
-        all.sort_unstable();
+        all.order();
         all.dedup();
         let (len, mut pieces) = (all.len(), Vec::with_capacity(all.len() / (MAX_CHUNK / 2) + 1));
         let mut left = all.into_iter();

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use regex::Regex;
 
 use super::verdict::{NodeVerdict, PluginRefusal, Verdict};
+use base::sort::SliceOrder;
 
 /// Minimum number of nodes for grouping.
 const GROUPED_FROM: usize = 16;
@@ -82,7 +83,7 @@ pub(crate) fn groups(verdict: &Verdict) -> Vec<Group> {
     }
     let mut groups: Vec<Group> = Vec::new();
     for mut nodes in by_reasons.into_values() {
-        nodes.sort_by(|a, b| order(verdict, *a).cmp(&order(verdict, *b)));
+        nodes.order_by(|a, b| order(verdict, *a).cmp(&order(verdict, *b)));
         if together && nodes.len() > 1 {
             groups.push(Group { name: Name::Group(reasons(&verdict.nodes[nodes[0]])), nodes });
         } else {
@@ -92,7 +93,7 @@ pub(crate) fn groups(verdict: &Verdict) -> Vec<Group> {
             }));
         }
     }
-    groups.sort_by(|a, b| order(verdict, a.nodes[0]).cmp(&order(verdict, b.nodes[0])));
+    groups.order_by(|a, b| order(verdict, a.nodes[0]).cmp(&order(verdict, b.nodes[0])));
     groups
 }
 

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Pod};
 
+use base::sort::SliceOrder;
 use console_data::rows::event::{count, last_seen};
 
 /// A message of the scheduler, and its source.
@@ -73,7 +74,7 @@ pub(crate) fn reasons(message: &str) -> Reasons {
             },
         }
     }
-    against.sort_by_key(|(number, _)| std::cmp::Reverse(number.unwrap_or(u64::MAX)));
+    against.order_by_key(|(number, _)| std::cmp::Reverse(number.unwrap_or(u64::MAX)));
     Reasons { nodes, against, preemption }
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use jiff::Timestamp;
 
+use base::sort::SliceOrder;
 use console_data::changes::merge::{self, Change, plain};
 use console_toolkit::difference::{LineChange, difference};
 use console_toolkit::text::fit;
@@ -69,7 +70,7 @@ pub(crate) fn revisions<'a>(
             })
         })
         .collect();
-    revisions.sort_by_key(|revision| std::cmp::Reverse(revision.number));
+    revisions.order_by_key(|revision| std::cmp::Reverse(revision.number));
     // An undo gives an old ReplicaSet a new number: it undid the revisions of all ReplicaSets that were created later.
     if let Some(made) = revisions.iter().find(|revision| revision.current).and_then(|current| current.created)
     {

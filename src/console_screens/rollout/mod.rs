@@ -21,6 +21,7 @@ use ratatui::layout::Rect;
 
 use super::View;
 use crate::object_commands;
+use base::sort::SliceOrder;
 use console_data::action::{self, Action, Mutation, error_text};
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
@@ -108,7 +109,7 @@ impl Rollout {
                 (set, cx.stores.pods().entries_owned_by(&uid).collect())
             })
             .collect();
-        sets.sort_by_key(|(set, _)| std::cmp::Reverse(revision_of(set)));
+        sets.order_by_key(|(set, _)| std::cmp::Reverse(revision_of(set)));
         Some(Objects { deployment, sets })
     }
 

@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::history::{revision_of, without_hash};
 use super::{Objects, Revision, Rollout, RolloutView, template_diff};
+use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_toolkit::text::{clean, fit};
 use console_toolkit::yaml_text;
@@ -130,7 +131,7 @@ pub(super) fn pods(
         .flat_map(|(set, pods)| pods.iter().map(move |pod| (set.metadata.name.as_deref() == new, *pod)))
         .collect();
     // Failing pods come first, because not all pods may fit.
-    all.sort_by_key(|(is_new, pod)| {
+    all.order_by_key(|(is_new, pod)| {
         let fails = pod.summary.health.is_fault();
         (!fails, !is_new, std::cmp::Reverse(pod.created), pod.open().name())
     });

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::cause::{self, Cause};
 use super::history::{images, is_current, revision_of};
 use super::limits::Limits;
+use base::sort::SliceOrder;
 use console_data::pod_status;
 use console_data::store::StoredObject;
 use console_toolkit::health::Health;
@@ -172,7 +173,7 @@ impl RolloutView {
             .map(|(set, pods)| side(set, pods))
             .filter(|side| side.desired > 0 || !side.pods.is_empty())
             .collect();
-        old.sort_by_key(|side| std::cmp::Reverse(side.revision));
+        old.order_by_key(|side| std::cmp::Reverse(side.revision));
         let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         let progressing =
             conditions.iter().find(|condition| condition.type_.as_deref() == Some("Progressing"));
@@ -232,7 +233,7 @@ impl RolloutView {
 fn side<R: Replica>(set: &ReplicaSet, pods: &[R]) -> ReplicaSetProgress {
     let spec = &set.spec;
     let mut marks: Vec<PodMark> = pods.iter().map(Replica::mark).collect();
-    marks.sort_by_key(|mark| (mark.deletion_timestamp.is_some(), !mark.ready, mark.health));
+    marks.order_by_key(|mark| (mark.deletion_timestamp.is_some(), !mark.ready, mark.health));
     ReplicaSetProgress {
         name: set.metadata.name.clone().unwrap_or_default(),
         revision: revision_of(set),

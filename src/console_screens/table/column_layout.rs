@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Event;
 use unicode_width::UnicodeWidthStr;
 
 use super::Table;
+use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::rows::Row;
 use console_data::rows::cell::SPARE;
@@ -193,7 +194,7 @@ impl VisibleColumns {
         // The width of a dropped column goes to the columns that were cut, first to those with a floor.
         let mut spare = available.saturating_sub(used(&columns));
         let mut cut: Vec<&mut ColumnLayout> = columns.iter_mut().collect();
-        cut.sort_by_key(|column| std::cmp::Reverse(column.floor));
+        cut.order_by_key(|column| std::cmp::Reverse(column.floor));
         for column in cut {
             let back = spare.min(column.whole.saturating_sub(column.width));
             column.width += back;

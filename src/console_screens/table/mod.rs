@@ -41,6 +41,7 @@ use ratatui::layout::Rect;
 
 use super::View;
 use crate::object_commands;
+use base::sort::SliceOrder;
 use build::TableBuild;
 use column_layout::Widths;
 use console_data::context::Context;
@@ -243,7 +244,7 @@ impl Table {
     /// Returns the marked rows, including hidden ones, by name.
     fn marked(&self) -> Vec<&Row> {
         let mut marked: Vec<&Row> = self.marks.iter().filter_map(|key| self.index.get(key)).collect();
-        marked.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        marked.order_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
         marked
     }
 

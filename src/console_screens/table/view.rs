@@ -13,6 +13,7 @@ use unicode_width::UnicodeWidthStr;
 use super::Table;
 use super::column_layout::{GAP, VisibleColumns};
 use super::empty;
+use base::sort::SliceOrder;
 use console_data::clusters::Freshness;
 use console_data::context::Context;
 use console_data::rows::cell::Align;
@@ -292,7 +293,7 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>, max_width: usize) -> Line<'a
 fn states<'a>(table: &Table, cx: &Context<'_>, max_width: usize) -> Line<'a> {
     let theme = cx.theme;
     let mut all = table.states(cx);
-    all.sort_by_key(|state| state.fresh == Freshness::Live);
+    all.order_by_key(|state| state.fresh == Freshness::Live);
     let mut spans = vec![Span::raw(" ")];
     let mut used = 1;
     for (at, state) in all.iter().enumerate() {

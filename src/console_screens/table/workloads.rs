@@ -5,6 +5,7 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 
 use super::Table;
+use base::sort::SliceOrder;
 use console_data::clusters::{ClusterView, ConnectionState, Freshness};
 use console_data::context::Context;
 use console_data::past::{Gap, MissingReason};
@@ -171,7 +172,7 @@ impl Table {
         }
         notes.extend(self.past.iter().flat_map(|past| past.gaps()).filter_map(KindNote::for_gap));
         // Problems that the user can solve come first.
-        notes.sort_by_key(|note| note.sign >= KindAvailability::CatchingUp);
+        notes.order_by_key(|note| note.sign >= KindAvailability::CatchingUp);
         notes
     }
 

@@ -36,6 +36,7 @@ use regex::Regex;
 
 use super::View;
 use crate::object_commands;
+use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::kind_view::{self, Pods};
 use console_data::message::ScreenMessage;
@@ -248,7 +249,7 @@ impl Timeline {
         if self.events.len() > MAX_ENTRIES {
             let mut ages: Vec<(Timestamp, Uid)> =
                 self.events.iter().map(|(uid, entry)| (entry.time, uid.clone())).collect();
-            ages.sort();
+            ages.order();
             for (_, uid) in ages.into_iter().take(self.events.len() - MAX_ENTRIES) {
                 self.events.remove(&uid);
                 self.dropped += 1;
@@ -286,7 +287,7 @@ impl Timeline {
         self.changes.push(Entry::of_change(self.serial, time, revision, object, change));
         if self.changes.len() > MAX_ENTRIES {
             // The oldest entries are dropped; entries of the history may be older although they arrived later.
-            self.changes.sort_by_key(|entry| (entry.time, entry.revision));
+            self.changes.order_by_key(|entry| (entry.time, entry.revision));
             let over = self.changes.len() - MAX_ENTRIES + MAX_ENTRIES / 8;
             self.changes.drain(..over);
             self.dropped += over;
@@ -369,7 +370,7 @@ impl Timeline {
             if let Some(regex) = &self.regex {
                 all.retain(|entry| entry.matches(regex));
             }
-            all.sort_by(Entry::order);
+            all.order_by(Entry::order);
             let over = all.len().saturating_sub(MAX_ENTRIES);
             all.drain(..over);
             if self.newest_first {

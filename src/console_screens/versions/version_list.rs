@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use base::sort::SliceOrder;
 use console_data::changes::merge::{Change, changes, plain};
 use console_data::past::{HistoryEvent, Versions};
 use console_data::point_in_time::PointInTime;
@@ -201,7 +202,7 @@ fn summary(changes: &[Change], hides_values: bool) -> String {
         path if path.starts_with("status") => 1,
         _ => 2,
     };
-    order.sort_by_key(weight);
+    order.order_by_key(weight);
     let Some(first) = order.first() else { return "only its revision".to_owned() };
     let value = |value: Option<&Value>| {
         value

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 pub use super::builtin::DEFAULT;
 use super::builtin::SHIPPED;
 use super::{Theme, ThemeError};
+use base::sort::SliceOrder;
 
 /// Maximum size of a theme file in bytes.
 const LARGEST: u64 = 1 << 20;
@@ -42,7 +43,7 @@ type Parse = fn(&str, &str, &str) -> Result<Theme, ThemeError>;
 fn files(folder: &Path, ends: &[&str], parse: Parse) -> Vec<(String, Result<Theme, ThemeError>)> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
+    paths.order();
     let mut themes = Vec::new();
     for path in paths {
         let (Some(stem), Some(end)) =

@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use base::sort::SliceOrder;
 use object::job::{COMPLETE, FAILED, finished};
 use object::owner::controller_reference;
 use object::{Key, SharedObject};
@@ -55,7 +56,7 @@ pub(super) fn beyond_history<'a>(
             jobs.iter().filter(|job| finished(job).is_some_and(|c| c.type_ == type_)).collect();
         // A Job that never started counts as the newest.
         let start = |job: &Job| job.status.as_ref().and_then(|s| s.start_time.as_ref()).map(|t| t.0);
-        ended.sort_by_key(|job| (start(job).is_none(), start(job), job.name().to_string()));
+        ended.order_by_key(|job| (start(job).is_none(), start(job), job.name().to_string()));
         let most = usize::try_from(limit).unwrap_or(0);
         let surplus = ended.len().saturating_sub(most);
         going.extend(ended.into_iter().take(surplus));

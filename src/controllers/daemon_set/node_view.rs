@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::placement::{NodeFit, Placement};
 use super::pod::target_node;
 use crate::history::POD_REVISION_LABEL;
+use base::sort::SliceOrder;
 use object::SharedObject;
 use object::owner::is_terminating;
 use object::percent::{Rounding, scaled};
@@ -77,7 +78,7 @@ pub(super) struct NodePods {
 
 impl NodePods {
     pub(super) fn new(node: &str, fit: NodeFit, mut daemons: Vec<DaemonPod>) -> Self {
-        daemons.sort_by(|a, b| (!a.assigned, a.created, &a.name).cmp(&(!b.assigned, b.created, &b.name)));
+        daemons.order_by(|a, b| (!a.assigned, a.created, &a.name).cmp(&(!b.assigned, b.created, &b.name)));
         Self { node: node.into(), fit, daemons }
     }
 }

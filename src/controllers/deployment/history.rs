@@ -6,6 +6,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 
 use super::annotations;
 use super::hash::same_template;
+use base::sort::SliceOrder;
 use object::{SharedObject, owner};
 
 /// Returns the oldest ReplicaSet with the Deployment's template.
@@ -35,7 +36,7 @@ pub(super) fn to_clean_up<'a>(
     let Some(limit) = limit.filter(|l| *l != i32::MAX) else { return Vec::new() };
     let mut candidates: Vec<_> = old.filter(|set| !owner::is_terminating(&set.metadata)).collect();
     let beyond = candidates.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
-    candidates.sort_by_key(|set| {
+    candidates.order_by_key(|set| {
         (
             annotations::revision(&set.metadata),
             set.metadata.creation_timestamp.clone(),
@@ -62,7 +63,7 @@ pub(super) fn revision_to_roll_back_to(
     replica_sets: &[SharedObject<ReplicaSet>],
 ) -> Option<&SharedObject<ReplicaSet>> {
     let mut by_revision: Vec<_> = replica_sets.iter().collect();
-    by_revision.sort_by_key(|set| Reverse(annotations::revision(&set.metadata)));
+    by_revision.order_by_key(|set| Reverse(annotations::revision(&set.metadata)));
     match requested {
         0 => by_revision.get(1).copied(),
         _ => by_revision.into_iter().find(|set| annotations::revision(&set.metadata) == requested),

@@ -2,6 +2,7 @@
 //! active ones in proportion to their sizes.
 
 use super::view::{ReplicaSetView, Resize, Strategy, View};
+use base::sort::SliceOrder;
 
 /// Returns true if the Deployment's size has changed since its ReplicaSets were sized.
 pub(super) fn is_scaling_event(view: &View) -> bool {
@@ -56,7 +57,7 @@ fn proportional(view: &View) -> Vec<Resize> {
     let allowed = if budget.replicas > 0 { budget.max_replicas() } else { 0 };
     let to_add = allowed - total;
     // Larger ones first; among equals younger ones grow first and older ones shrink first.
-    active.sort_by(|a, b| {
+    active.order_by(|a, b| {
         let by_age = (a.created, &a.name).cmp(&(b.created, &b.name));
         b.size.cmp(&a.size).then(if to_add > 0 { by_age.reverse() } else { by_age })
     });

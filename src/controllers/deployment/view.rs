@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 
 use super::annotations;
+use base::sort::SliceOrder;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use object::percent::{Rounding, scaled};
 
@@ -155,7 +156,7 @@ impl View {
     /// Returns the old members with a size, oldest first.
     pub(super) fn active_old(&self) -> Vec<&ReplicaSetView> {
         let mut old: Vec<&ReplicaSetView> = self.old_members().filter(|m| m.size > 0).collect();
-        old.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
+        old.order_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
         old
     }
 

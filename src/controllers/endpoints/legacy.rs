@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
+use base::sort::SliceOrder;
 use object::SharedObject;
 use object::well_known::label::HEADLESS_SERVICE;
 
@@ -81,7 +82,7 @@ fn cut(by_ports: &mut BTreeMap<&[Port], MembersByReadiness<'_>>) -> bool {
 }
 
 fn addresses(mut members: Vec<&Member>) -> Option<Vec<EndpointAddress>> {
-    members.sort_by(|a, b| (&a.address, &a.target.uid).cmp(&(&b.address, &b.target.uid)));
+    members.order_by(|a, b| (&a.address, &a.target.uid).cmp(&(&b.address, &b.target.uid)));
     let addresses: Vec<EndpointAddress> = members
         .into_iter()
         .map(|m| EndpointAddress {

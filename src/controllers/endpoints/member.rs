@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use k8s_openapi::api::core::v1::{ContainerPort, ObjectReference, Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use base::sort::SliceOrder;
 use object::SharedObject;
 use object::host_ports::declared_ports;
 use object::owner::is_terminating;
@@ -94,7 +95,7 @@ pub(super) fn member(
         _ => true,
     };
     let mut ports: Vec<Port> = spec.ports.iter().flatten().filter_map(|port| resolve(port, pod)).collect();
-    ports.sort();
+    ports.order();
     ports.dedup();
     Some(Member {
         address,

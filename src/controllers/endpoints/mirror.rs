@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::context::Context;
 use api::{Api, ApiError, Change, DeleteOptions};
+use base::sort::SliceOrder;
 use object::owner::{controller_reference, is_terminating};
 use object::well_known::annotation::LAST_APPLIED;
 use object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, SERVICE_NAME, SKIP_MIRROR};
@@ -104,7 +105,7 @@ impl Mirror {
         desired: Vec<EndpointSlice>,
     ) -> Result<(), ApiError> {
         let mut existing = self.slices.controlled_by(endpoints.uid());
-        existing.sort_by_key(SharedObject::key);
+        existing.order_by_key(SharedObject::key);
         for desired in desired {
             let same = |s: &SharedObject<EndpointSlice>| {
                 s.ports == desired.ports && s.address_type == desired.address_type

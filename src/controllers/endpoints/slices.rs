@@ -9,6 +9,7 @@ use k8s_openapi::api::discovery::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
+use base::sort::SliceOrder;
 use object::owner::{controller_reference, is_controlled_by};
 use object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, HEADLESS_SERVICE, SERVICE_NAME};
 use object::{Key, SharedObject};
@@ -80,7 +81,7 @@ fn reconcile(
         let mut same: Vec<&mut Draft> = retained.iter_mut().filter(|d| ports_of(d.before) == ports).collect();
         let is_empty = endpoints.is_empty() && same.iter().all(|d| d.endpoints.is_empty());
         let mut left: Vec<Endpoint> = endpoints.into_values().collect();
-        same.sort_by_key(|d| (!d.is_changed, CAPACITY.saturating_sub(d.endpoints.len())));
+        same.order_by_key(|d| (!d.is_changed, CAPACITY.saturating_sub(d.endpoints.len())));
         for draft in &mut same {
             let free = CAPACITY.saturating_sub(draft.endpoints.len()).min(left.len());
             if free > 0 {
@@ -211,7 +212,7 @@ fn ports_of(slice: &EndpointSlice) -> Vec<Port> {
             app_protocol: p.app_protocol.clone(),
         })
         .collect();
-    ports.sort();
+    ports.order();
     ports
 }
 
@@ -310,7 +311,10 @@ mod tests {
         let SliceChanges { create, update, delete } = &writes;
         assert_eq!((create.len(), update.len(), delete.len()), (0, 1, 0));
         let slice = &update[0];
-        assert_eq!((slice.metadata.name.as_deref().unwrap(), slice.ports.as_ref().unwrap()[0].port), (slices[0].name(), Some(80)));
+        assert_eq!(
+            (slice.metadata.name.as_deref().unwrap(), slice.ports.as_ref().unwrap()[0].port),
+            (slices[0].name(), Some(80))
+        );
         let used = stored(SliceChanges { create: update.clone(), ..SliceChanges::default() });
         let writes = reconcile(&service, IPV4, &[], &zones, &used);
         assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 1, 0));
@@ -318,7 +322,11 @@ mod tests {
         let mut foreign = EndpointSlice::clone(&used[0]);
         foreign.metadata.owner_references = None;
         let writes = reconcile(&service, IPV4, &[], &zones, &[SharedObject::from_value(foreign)]);
-        assert_eq!((writes.create.len(), writes.delete.len()), (1, 1), "a slice that the service does not own");
+        assert_eq!(
+            (writes.create.len(), writes.delete.len()),
+            (1, 1),
+            "a slice that the service does not own"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use api::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
+use base::sort::SliceOrder;
 use object::finalizers::has_finalizer;
 use object::owner::is_terminating;
 use object::{Key, Kind, Object, Uid};
@@ -126,7 +127,7 @@ impl Graph {
     /// Returns the objects with this one as an owner.
     pub(super) fn dependents_of(&self, uid: &str) -> Vec<Uid> {
         let mut dependents: Vec<Uid> = self.dependents.get(uid).into_iter().flatten().cloned().collect();
-        dependents.sort();
+        dependents.order();
         dependents
     }
 

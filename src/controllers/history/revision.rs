@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::hash::{fnv_1, spelled};
 use api::ApiError;
 use apimachinery::patch::{PatchType, apply_patch_value};
+use base::sort::SliceOrder;
 use object::owner::controller_reference;
 use object::{Key, Kind, Object, ObjectPart as _, SharedObject};
 
@@ -68,7 +69,7 @@ pub(crate) fn number_of(revision: &ControllerRevision) -> i64 {
 
 /// Sorts by number, then age, then name, oldest first.
 pub(super) fn sort(revisions: &mut [SharedObject<ControllerRevision>]) {
-    revisions.sort_by_key(|r| (number_of(r), r.metadata.creation_timestamp.clone(), r.name().to_string()));
+    revisions.order_by_key(|r| (number_of(r), r.metadata.creation_timestamp.clone(), r.name().to_string()));
 }
 
 /// Returns the number after all of these.

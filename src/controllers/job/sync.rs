@@ -17,6 +17,7 @@ use crate::pod_control::BURST;
 use api::ApiError;
 use base::backoff::BackoffPolicy;
 use base::clock::time;
+use base::sort::SliceOrder;
 use object::job::{TRACKING_FINALIZER, finished, is_externally_managed, is_suspended};
 use object::owner::{controller_of, is_terminating};
 use object::pod::{Phase, is_ready, is_terminal, phase};
@@ -118,7 +119,7 @@ impl Jobs {
             Some(TRACKING_FINALIZER),
         )?;
         let mut members: Vec<Member> = claimed.into_iter().filter_map(|pod| self.newest(pod)).collect();
-        members.sort_by(|a, b| a.pod.name().cmp(b.pod.name()));
+        members.order_by(|a, b| a.pod.name().cmp(b.pod.name()));
         Ok(members)
     }
 

@@ -13,6 +13,7 @@ use super::counts::Counts;
 use super::failure_policy::action_for;
 use super::outcome::JobOutcome;
 use super::view::{Member, View};
+use base::sort::SliceOrder;
 use object::SharedObject;
 use object::owner::is_terminating;
 
@@ -40,7 +41,7 @@ pub(super) fn track_finished_pods(
     let mut result = TrackResult { release: Vec::new(), full: false };
     let mut recorded_indexes = 0;
     let mut tracked: Vec<&Member> = view.members.iter().filter(|m| m.tracked).collect();
-    tracked.sort_by_key(|m| m.index);
+    tracked.order_by_key(|m| m.index);
     for member in tracked.into_iter().filter(|m| may_release(view, counts, ending, m)) {
         let length = |uids: &Option<Vec<String>>| uids.as_ref().map_or(0, Vec::len);
         if length(&uncounted.succeeded) + length(&uncounted.failed) + recorded_indexes >= MAX_UNCOUNTED {

@@ -9,6 +9,7 @@ use crate::rules::{
     selector_of, with,
 };
 pub(super) use crate::rules::{of_label, of_range, of_subdomain};
+use base::sort::SliceOrder;
 
 /// The most requirements of a selector, and the most values of a requirement.
 const MAX_REQUIREMENTS: usize = 64;
@@ -18,7 +19,7 @@ const COMPONENT: &str = "self.type in ['ClockSkew', 'Crash', 'Disk', 'Pause']";
 /// Returns all types of faults, in order.
 pub(super) fn all_types() -> Vec<&'static str> {
     let mut all = [NETWORK_TYPES, OTHER_TYPES].concat();
-    all.sort_unstable();
+    all.order();
     all
 }
 

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Scenario, ScenarioPhase, ScenarioSpec};
 use base::hex::hex;
+use base::sort::SliceOrder;
 
 /// The namespace of the ConfigMap of runs.
 pub const RUNS_NAMESPACE: &str = "kube-system";
@@ -131,7 +132,7 @@ impl ScenarioRuns {
     pub fn add(&mut self, run: ScenarioRun) {
         self.0.retain(|known| known.uid != run.uid);
         self.0.push(run);
-        self.0.sort_by(|one, other| (one.ended_at.0, &one.uid).cmp(&(other.ended_at.0, &other.uid)));
+        self.0.order_by(|one, other| (one.ended_at.0, &one.uid).cmp(&(other.ended_at.0, &other.uid)));
         let best = self.best().map(|best| best.uid.clone());
         while self.0.len() > MAX_RUNS {
             let oldest = self.0.iter().position(|run| Some(&run.uid) != best.as_ref());

@@ -15,6 +15,7 @@ use crate::RuntimeError;
 use crate::protocol::Launch;
 use base::layers::Layers;
 use base::optional_file::read_optional_bytes;
+use base::sort::SliceOrder;
 use programs::IMAGE_DIRECTORY;
 
 /// The directory below a container's files in memory where the files of image volumes are mounted first.
@@ -143,7 +144,7 @@ impl Host {
             }
         }
         // Outer mount points come first: mounted later, they would hide the inner ones.
-        shows.sort_by_key(|show| show.target.components().count());
+        shows.order_by_key(|show| show.target.components().count());
         Ok((shows, env))
     }
 
@@ -164,7 +165,7 @@ impl Host {
         let in_system = |path: &Path| system.directories.iter().any(|shown| path.starts_with(shown));
         let mut points = self.mount_table.borrow_mut().of_machine()?;
         points.retain(|point| in_system(point) && !system.directories.contains(point));
-        points.sort();
+        points.order();
         // A mount is shown with all mounts in it.
         points.dedup_by(|inner, outer| inner.starts_with(&*outer));
         let prefixes = launch.system_root.iter().flatten();

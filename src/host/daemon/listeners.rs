@@ -11,6 +11,7 @@ use super::pod::Pod;
 use crate::{PodUid, RuntimeError};
 use base::dial::Transport;
 use base::optional_file::read_optional;
+use base::sort::SliceOrder;
 
 /// A socket that accepts traffic from any sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl Host {
             ip if ip.is_loopback() => 1,
             _ => 2,
         };
-        addresses.sort_by_key(|address| (rank(address), *address));
+        addresses.order_by_key(|address| (rank(address), *address));
         addresses.dedup();
         // A listener on every address is reached at the pod's address.
         let reach = |address: SocketAddr| match address.ip() {
@@ -97,7 +98,7 @@ impl Host {
             found
         };
         let mut addresses: Vec<SocketAddr> = found.iter().map(|found| found.address).collect();
-        addresses.sort_unstable();
+        addresses.order();
         addresses.dedup();
         addresses.truncate(MAX_LISTENERS);
         Ok(addresses)

@@ -13,6 +13,7 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets, Unsh
 use tokio::io::unix::AsyncFd;
 
 use super::signals;
+use base::sort::SliceOrder;
 
 /// The side of a fork.
 pub(super) enum ForkResult {
@@ -287,7 +288,7 @@ fn close_range(first: u32, last: u32) {
 
 /// Closes every descriptor but these, in a child that will never use another one again.
 pub(super) fn close_all_but(keep: &mut [RawFd]) {
-    keep.sort_unstable();
+    keep.order();
     let mut first = 0_u32;
     for descriptor in keep.iter().filter_map(|descriptor| u32::try_from(*descriptor).ok()) {
         if descriptor > first {

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::Launch;
 use crate::{ContainerExit, ContainerId, ContainerRecord, PodUid, SandboxSpec};
+use base::sort::SliceOrder;
 
 /// The journal, below a node's directory.
 pub(crate) const JOURNAL: &str = "journal";
@@ -93,7 +94,7 @@ pub(crate) fn read(node: &Path) -> JournaledPods {
         }
     }
     for pod in pods.values_mut() {
-        pod.containers.sort_by_key(|container| container.record.started_at);
+        pod.containers.order_by_key(|container| container.record.started_at);
     }
     pods
 }

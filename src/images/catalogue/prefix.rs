@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use base::optional_file::read_optional;
+use base::sort::SliceOrder;
 
 /// The machine's directories that every built-in image shows.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
@@ -44,7 +45,7 @@ pub(super) fn installation_prefixes(program: &Path) -> Vec<PathBuf> {
         let (prefix, further) = prefix_of(&path, &homes);
         prefixes.extend([Some(prefix), further].into_iter().flatten());
     }
-    prefixes.sort();
+    prefixes.order();
     prefixes.dedup();
     let all = prefixes.clone();
     let inside = |prefix: &PathBuf| all.iter().any(|other| prefix != other && prefix.starts_with(other));

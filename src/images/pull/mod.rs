@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::clock::Clock;
+use base::sort::SliceOrder;
 use base::task::{BlockingTask, JoinSet, blocking};
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared};
@@ -265,7 +266,7 @@ impl Puller {
                 RunningPull { name: name.clone(), done, total }
             })
             .collect();
-        pulls.sort_by(|one, other| one.name.cmp(&other.name));
+        pulls.order_by(|one, other| one.name.cmp(&other.name));
         pulls
     }
 }

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::auth_entries::{AuthEntry, FoundCredentials, ImagePattern, entries, matching, parse};
 use super::credential::{Credential, CredentialError};
 use super::docker_config::DockerConfig;
+use base::sort::SliceOrder;
 
 /// The credentials that apply to a pod, or to a user of this machine.
 #[derive(Clone, Default)]
@@ -63,7 +64,7 @@ impl Keyring {
     fn add(&mut self, subject: &str, auths: IndexMap<String, AuthEntry>) -> Result<(), CredentialError> {
         self.entries.extend(entries(subject, auths)?);
         // A longer path comes before its prefix, and a name before a glob; secrets of one key keep their order.
-        self.entries.sort_by(|(one, _), (two, _)| two.key.cmp(&one.key));
+        self.entries.order_by(|(one, _), (two, _)| two.key.cmp(&one.key));
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use super::record::{LayerRecord, sync_directory};
 use super::work::{WorkDir, entries, remove_tree, step};
 use super::{ImageStore, Index, Names, StoredImage};
 use crate::ImageReference;
+use base::sort::SliceOrder;
 
 /// The reason why an image was not removed.
 #[derive(Debug, thiserror::Error)]
@@ -174,7 +175,7 @@ impl ImageStore {
             }
         };
         let mut uses: Vec<ImageUse> = index.images.values().map(of).collect();
-        uses.sort_by(|one, other| (one.last_used, &one.image.id).cmp(&(other.last_used, &other.image.id)));
+        uses.order_by(|one, other| (one.last_used, &one.image.id).cmp(&(other.last_used, &other.image.id)));
         uses
     }
 

@@ -10,6 +10,7 @@ use k8s_openapi::api::networking::v1::{HTTPIngressPath, Ingress, IngressBackend}
 use super::{Paths, Pattern, Route, Table};
 use crate::annotations::Options;
 use crate::problem::Problem;
+use base::sort::SliceOrder;
 use object::{Key, SharedObject};
 use reverse_proxy::RequestPath;
 use reverse_proxy::pools::Backend;
@@ -55,7 +56,7 @@ pub(crate) fn build(ingresses: &[SharedObject<Ingress>], services: Services<'_>)
     let Table { hosts, wildcards, any, .. } = &mut built.table;
     for paths in hosts.values_mut().chain(wildcards.values_mut()).chain([any]) {
         // The sort is stable: among expressions of the same length, the older Ingress' comes first.
-        paths.patterns.sort_by_key(|route| {
+        paths.patterns.order_by_key(|route| {
             std::cmp::Reverse(route.pattern.as_ref().map_or(0, |pattern| pattern.source.len()))
         });
     }

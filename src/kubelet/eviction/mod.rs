@@ -23,6 +23,7 @@ use super::pressure::{self, Condition, Observations, Signal, Threshold};
 use super::runtime::PodUid;
 use super::spec;
 use base::clock::since;
+use base::sort::SliceOrder;
 use object::pod::{is_from_file, is_terminal};
 use object::{Key, Kind, SharedObject};
 use rank::Candidate;
@@ -161,7 +162,7 @@ async fn evict_one(
             candidates.push((node.clone(), Candidate { pod, used }));
         }
     }
-    candidates.sort_by(|(_, a), (_, b)| rank::order(threshold.signal, a, b));
+    candidates.order_by(|(_, a), (_, b)| rank::order(threshold.signal, a, b));
     let Some((node, victim)) = candidates.into_iter().next() else {
         tracing::warn!("the machine is short of {}, but no pod can be evicted", threshold.signal.resource());
         return;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ContainerImage;
 
+use base::sort::SliceOrder;
 use images::{Image, ImageReference};
 
 /// A kubelet's `nodeStatusMaxImages`.
@@ -69,7 +70,7 @@ impl PresentImages {
                 ContainerImage { names: Some(names), size_bytes: Some(size) }
             })
             .collect();
-        images.sort_by_key(|image| std::cmp::Reverse(image.size_bytes));
+        images.order_by_key(|image| std::cmp::Reverse(image.size_bytes));
         images.truncate(MAX_IMAGES);
         images
     }

@@ -17,6 +17,7 @@ use api::controller_status::{
     ControllerKeys, ControllerProbe, ControllerState, ControllerStatus, PauseTarget, ProbeName, ProbeSource,
     QueueStatus, QueuedKey, ReconcileRecord, StepError, Subsystem, kubelet_name, node_of_kubelet,
 };
+use base::sort::SliceOrder;
 use object::Kind;
 
 /// The reason why a kubelet cannot be stepped.
@@ -166,9 +167,9 @@ impl ControllerProbe for KubeletProbe {
             }
         });
         // A map has no stable order.
-        keys.waiting.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
-        keys.in_flight.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
-        keys.delayed.sort_by(|a, b| a.1.cmp(&b.1).then_with(|| a.0.key.cmp(&b.0.key)));
+        keys.waiting.order_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
+        keys.in_flight.order_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.key.cmp(&b.0.key)));
+        keys.delayed.order_by(|a, b| a.1.cmp(&b.1).then_with(|| a.0.key.cmp(&b.0.key)));
         keys.waiting.truncate(most);
         keys.in_flight.truncate(most);
         keys.delayed.truncate(most);

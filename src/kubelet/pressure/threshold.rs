@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::config::{EvictionConfig, Limit};
 use super::machine_signals::{Observations, Signal};
 use base::clock::since;
+use base::sort::SliceOrder;
 
 /// A node condition for pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,7 +86,7 @@ fn thresholds(config: &EvictionConfig) -> Vec<Threshold> {
         Threshold { signal: *signal, limit: *limit, grace: Some(grace) }
     });
     let mut all: Vec<Threshold> = hard.chain(soft).collect();
-    all.sort_by_key(|t| (t.signal, t.grace));
+    all.order_by_key(|t| (t.signal, t.grace));
     all
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use base::sort::SliceOrder;
 use extension::fault::{Fault, FaultPeer};
 use fabric::nft::Reject;
 use fabric::{DETOURS, Delay};
@@ -52,7 +53,7 @@ pub(super) fn plan<'a>(
     let mut all: Vec<&SharedObject<Fault>> =
         faults.iter().filter(|fault| !fault.has_ended() && !is_terminating(&fault.metadata)).collect();
     all.retain(|fault| fault.is_of_network());
-    all.sort_by_key(|fault| (fault.metadata.creation_timestamp.clone(), fault.name().to_owned()));
+    all.order_by_key(|fault| (fault.metadata.creation_timestamp.clone(), fault.name().to_owned()));
     let slow = |fault: &Fault| fault.spec.latency.is_some();
     let keeps = |uid: &String| all.iter().any(|fault| fault.uid() == uid && slow(fault) && !is_over(fault));
     slots.retain(|uid, _| keeps(uid));

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use base::sort::SliceOrder;
 use extension::fault::FaultPeer;
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
@@ -123,14 +124,14 @@ fn addresses(pod: &Pod) -> Vec<IpAddr> {
     };
     let all = status.pod_ip.iter().chain(status.pod_ips.iter().flatten().map(|own| &own.ip));
     let mut addresses: Vec<IpAddr> = all.filter_map(|ip| ip.parse().ok()).collect();
-    addresses.sort_unstable();
+    addresses.order();
     addresses.dedup();
     addresses
 }
 
 /// Formats names as `pod a/b`, `pods a/b, a/c`, `pods a/b, a/c, a/d and 7 more`, `no pod`.
 fn format_names(kind: &str, mut names: Vec<String>) -> String {
-    names.sort_unstable();
+    names.order();
     match names.len() {
         0 => format!("no {kind}"),
         1 => format!("{kind} {}", names[0]),

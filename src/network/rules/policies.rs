@@ -15,6 +15,7 @@ use super::base::{EGRESS_OF, INGRESS_OF, ISOLATIONS, TCP, UDP};
 use super::owner_rules::{Delta, FamilyRules, OwnerRules};
 use super::policy_names::Names;
 use super::policy_parts::Rules;
+use base::sort::SliceOrder;
 use network_policy::{Block, Direction, Isolation, Member, Peers, PortRange, Ports, Protocol, SetId};
 
 const SCTP: u8 = 132;
@@ -239,7 +240,7 @@ fn ranges(block: &Block) -> Vec<(IpAddr, IpAddr)> {
     let excepted = IpNet::aggregate(&block.except);
     let mut excepted: Vec<&IpNet> =
         excepted.iter().filter(|net| block.cidr.contains(&net.network())).collect();
-    excepted.sort_unstable();
+    excepted.order();
     if block.except.iter().any(|net| net.contains(&block.cidr)) {
         return all;
     }

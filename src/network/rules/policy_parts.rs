@@ -17,6 +17,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use fabric::nft::{Rule, Statement, Verdict};
 
 use super::owner_rules::FamilyRules;
+use base::sort::SliceOrder;
 
 /// Maximum number of rules in a part, and in a chain without parts: few compared to the cost of any change, many
 /// compared to the jump that each part costs a packet.
@@ -50,7 +51,7 @@ impl Rules {
         if others.len() <= most {
             rules.extend(others.into_iter().map(|(_, rule)| rule));
         } else {
-            others.sort_by_key(|(hash, _)| *hash);
+            others.order_by_key(|(hash, _)| *hash);
             let mut jump = |name: String, part: Vec<Rule>| {
                 rules.push(vec![Statement::Verdict(Verdict::Jump(name.clone()))]);
                 half.chain(name, part);

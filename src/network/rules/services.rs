@@ -19,6 +19,7 @@ use super::owner_rules::{FamilyRules, OwnerRules};
 use super::udp_flows::UdpEndpoints;
 use ::services::ServiceEndpoints;
 use ::services::proxy::table::{Protocol, affinity, is_unmanaged};
+use base::sort::SliceOrder;
 use object::Key as ObjectKey;
 
 /// Returns a service's rules; `services` are the ranges of cluster IPs.
@@ -223,7 +224,7 @@ impl PortRules<'_> {
             return None;
         }
         let mut targets: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.address).collect();
-        targets.sort_unstable();
+        targets.order();
         let rules = match (self.affinity, &targets[..]) {
             (Some(after), _) => self.sticky(half, &targets, after),
             (None, [only]) => vec![vec![Statement::Dnat(*only)]],

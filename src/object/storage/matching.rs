@@ -12,6 +12,7 @@ use super::{claim_class, claim_ref, claim_size, is_bound_to, is_reachable_from};
 use super::{volume_class, volume_phase, volume_size};
 use crate::owner::is_terminating;
 use crate::selector::Selector;
+use base::sort::SliceOrder;
 
 /// The component that searches for a volume.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +79,7 @@ pub fn best_match<'a, V: Deref<Target = PersistentVolume>>(
     let free = |volume: &&'a V| claim_ref(volume).is_none() || is_bound_to(volume, claim);
     for volume in volumes.iter().filter(free).filter(|volume| allows_access(volume, claim)) {
         let mut modes = access_modes(volume);
-        modes.sort_unstable();
+        modes.order();
         modes.dedup();
         by_access.entry((modes.len(), modes)).or_default().push(volume);
     }

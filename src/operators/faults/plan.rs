@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, 
 use super::effects::{
     ActorFaults, FillMode, FillRequest, NodeFaults, PullFault, SCHEDULER_ACTOR, StoreFault, WriteFault,
 };
+use base::sort::SliceOrder;
 use extension::fault::{Component, Fault, FaultDisk, FaultTarget};
 use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name};
@@ -200,7 +201,7 @@ pub(super) fn plan<'a>(
         !fault.has_ended() && !is_terminating(&fault.metadata) && !fault.is_of_network()
     };
     let mut all: Vec<&SharedObject<Fault>> = faults.iter().filter(is_meant).collect();
-    all.sort_by_key(|fault| (fault.metadata.creation_timestamp.clone(), fault.name().to_owned()));
+    all.order_by_key(|fault| (fault.metadata.creation_timestamp.clone(), fault.name().to_owned()));
     let mut count = 0;
     let mut filled: BTreeMap<String, String> = BTreeMap::new();
     let mut one = |fault: &Fault| {

@@ -26,6 +26,7 @@ use tokio::sync::Notify;
 use actions::{ActionError, ActionExecutor};
 use api::controller_status::Subsystem;
 use api::{Api, ApiError};
+use base::sort::SliceOrder;
 use base::task::Tasks;
 use extension::scenario::{READY_LIMIT, Scenario, ScenarioPhase, ScenarioRun, ScenarioStatus};
 use object::owner::is_terminating;
@@ -75,7 +76,7 @@ impl ScenarioController {
         loop {
             let mut all = self.api.list_as::<Scenario>(None);
             all.retain(|one| is_terminating(&one.metadata) || !is_done(one));
-            all.sort_by_key(|one| {
+            all.order_by_key(|one| {
                 (one.metadata.creation_timestamp.clone().map(|at| at.0), one.name().to_owned())
             });
             let (going, playing): (Vec<_>, Vec<_>) =

@@ -18,6 +18,7 @@ use std::time::Duration;
 use api::controller_status::Subsystem;
 use api::{Api, ApiError, Snapshot};
 use base::count::counted;
+use base::sort::SliceOrder;
 use base::task::Tasks;
 use extension::cluster_snapshot::{
     COMPLETE, ClusterRestore, ClusterSnapshot, ClusterSnapshotStatus, READY, RestorePhase,
@@ -197,7 +198,7 @@ impl<H: SnapshotHooks> SnapshotController<H> {
         let mut restores = self.api.list_as::<ClusterRestore>(None);
         restores.retain(|restore| !restore.is_over());
         // The restore in progress comes first, then the others by age.
-        restores.sort_by_key(|restore| (!has_started(restore), restore.revision()));
+        restores.order_by_key(|restore| (!has_started(restore), restore.revision()));
         if let Some(restore) = restores.first() {
             let round = self.rounds.begin(format!("restore {}", restore.name()));
             let failed = self.restore(restore).await;
@@ -370,7 +371,7 @@ fn is_snapshot_kind(kind: Kind) -> bool {
 fn volumes(objects: &[Arc<Object>], hooks: &impl SnapshotHooks) -> Vec<String> {
     let mut names = plan::volumes_of_claims(objects.iter().map(|object| &**object));
     names.retain(|name| hooks.has_volume(name));
-    names.sort();
+    names.order();
     names.dedup();
     names
 }

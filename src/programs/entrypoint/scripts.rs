@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{at, complete, real_path};
+use base::sort::SliceOrder;
 
 const DIRECTORY: &str = "/docker-entrypoint-initdb.d";
 
@@ -55,7 +56,7 @@ pub(super) fn run_all(client: impl Fn() -> Command, user: impl Fn(&[String]) -> 
         Err(error) => return Err(at(&directory, &error)),
     };
     let mut files: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
-    files.sort();
+    files.order();
     for file in files.iter().filter(|file| file.is_file()) {
         let mode = fs::metadata(file).map_err(|error| at(file, &error))?.permissions().mode();
         let text = file.display().to_string();

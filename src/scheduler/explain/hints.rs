@@ -10,6 +10,7 @@ use crate::reason::Reason;
 use crate::state::node_info::{NodeInfo, NodeName};
 use crate::state::pod_info::PodInfo;
 use crate::state::snapshot::Snapshot;
+use base::sort::SliceOrder;
 use object::taint::{self, untolerated};
 
 /// The maximum number of distinct hints per pod.
@@ -35,7 +36,7 @@ pub(crate) fn hints(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) ->
     };
     let mut found: Vec<(u32, i64, usize, Vec<RequiredChange>)> =
         table.rows().enumerate().filter_map(needs).collect();
-    found.sort_unstable_by_key(|(effort, amount, position, _)| (*effort, *amount, *position));
+    found.order_by_key(|(effort, amount, position, _)| (*effort, *amount, *position));
     let mut retained: Vec<Hint> = Vec::new();
     for (_, _, position, changes) in found {
         if let Some(same) = retained.iter_mut().find(|known| known.changes == changes) {

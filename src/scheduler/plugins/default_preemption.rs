@@ -15,6 +15,7 @@ use crate::framework::{Plugin, PluginId, PostFilter, PostFilterInput, Preemption
 use crate::reason::{Reason, Refusal};
 use crate::state::node_info::NodeInfo;
 use crate::state::pod_info::PodInfo;
+use base::sort::SliceOrder;
 
 pub(crate) struct DefaultPreemption {
     /// The minimum percentage of the possible nodes that is tried.
@@ -131,7 +132,7 @@ fn evict_from(unfit: &mut PostFilterInput<'_, '_>, position: usize) -> Result<Ca
     if removed.is_empty() {
         return Err(vec![Reason::NoVictims]);
     }
-    removed.sort_by(by_importance);
+    removed.order_by(by_importance);
     let mut without = node.clone();
     for pod in &removed {
         unfit.filters.remove(pod, &mut without);
@@ -156,7 +157,7 @@ fn evict_from(unfit: &mut PostFilterInput<'_, '_>, position: usize) -> Result<Ca
         victims.push(pod);
     }
     put_back(unfit, &victims, &mut without);
-    victims.sort_by(by_importance);
+    victims.order_by(by_importance);
     Ok(Candidate { position, victims, violations })
 }
 

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use super::table::{Backend, Balance, BindAddress, ListenNetwork, Listener, Protocol};
 use crate::NetworkTopology;
 use api::{Change, ChangeKind};
+use base::sort::SliceOrder;
 use object::low_ports::LowPorts;
 use object::pod::{is_terminal, node_name};
 use object::{Key, Kind, SharedObject, host_ports};
@@ -158,7 +159,7 @@ pub(super) fn listeners(
             });
         }
     }
-    all.sort_by_key(|listener| listener.declared != listener.bind_address.address.port());
+    all.order_by_key(|listener| listener.declared != listener.bind_address.address.port());
     (all, refused)
 }
 

@@ -8,6 +8,7 @@ use super::checks;
 use super::policy::LevelVersion;
 use crate::Api;
 use base::quote::quote;
+use base::sort::SliceOrder;
 use kinds::built_in;
 use object::owner::controller_of;
 use object::{Kind, SharedObject};
@@ -53,7 +54,7 @@ pub(super) fn warnings(api: &Api, namespace: &str, enforce: LevelVersion) -> Vec
             _ => format!("{first} (and {} other pods): {reasons}", count - 1),
         })
         .collect();
-    lines.sort();
+    lines.order();
     warnings.append(&mut lines);
     warnings
 }

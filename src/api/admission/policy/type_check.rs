@@ -11,6 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use crate::Api;
 use apimachinery::cel::{Environment, Program, Type};
 use apimachinery::schema::{graph, schema_props};
+use base::sort::SliceOrder;
 use kinds::match_conditions::{AUTHORIZER, variables};
 use object::ServedKind;
 
@@ -140,7 +141,7 @@ impl<'a> SortedRule<'a> {
     fn of(rule: &'a NamedRuleWithOperations) -> Self {
         let sorted = |list: &'a Option<Vec<String>>| {
             let mut list: Vec<&str> = list.iter().flatten().map(String::as_str).collect();
-            list.sort_unstable();
+            list.order();
             list.dedup();
             list
         };

@@ -12,6 +12,7 @@ use crate::authorization::{Attributes, RequestTarget, ResourceAttributes};
 use crate::identity::User;
 use crate::{Api, ApiError, Part};
 use base::quote::quote;
+use base::sort::SliceOrder;
 use object::pod::references::{config_maps, projected, secrets};
 use object::well_known::{annotation, label};
 use object::{Key, Kind, Object};
@@ -245,7 +246,7 @@ fn restrict_node(node: &str, old: Option<&Object>, new: &Object) -> Result<(), S
         .map(String::as_str)
         .filter(|key| is_forbidden_label(key))
         .collect();
-    changed.sort_unstable();
+    changed.order();
     changed.dedup();
     match (changed.is_empty(), old) {
         (true, _) => Ok(()),

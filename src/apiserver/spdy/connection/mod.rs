@@ -14,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::frame::{Decoder, Frame, FrameError, INITIAL_WINDOW_SIZE, MAX_DATA_BYTES, ResetStatus};
 use super::headers::{HeaderError, HeaderReader, HeaderWriter, Headers};
+use base::sort::SliceOrder;
 
 /// The limit on open streams of a connection; a port-forward has two for each connection it relays.
 pub(super) const MAX_STREAMS: usize = 2048;
@@ -444,7 +445,7 @@ impl Connection {
     fn wake_senders(&mut self) {
         let waiting = self.streams.iter().filter(|(id, s)| s.wants_to_send() && !self.sending.contains(id));
         let mut waiting: Vec<u32> = waiting.map(|(id, _)| *id).collect();
-        waiting.sort_unstable();
+        waiting.order();
         self.sending.extend(waiting);
     }
 

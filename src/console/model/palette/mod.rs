@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 
 use crate::model::Model;
 use base::did_you_mean::nearest;
+use base::sort::SliceOrder;
 use console_data::context::ScreenId;
 use console_data::point_in_time::TimeTravel;
 use console_data::read_only;
@@ -335,7 +336,7 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
         Some(_) => {
             let namespaces = model.shared.stores.namespaces().iter();
             let mut names: Vec<String> = namespaces.filter_map(|(_, ns)| ns.metadata.name.clone()).collect();
-            names.sort();
+            names.order();
             names.push("all".into());
             names
         }
@@ -401,7 +402,7 @@ fn rank(typed: &str, completions: Vec<String>) -> Vec<String> {
     let mut matched = pattern.match_list(completions, &mut matcher);
     // Among equal matches, commands for the present view come first.
     let opens_view = |word: &str| Command::named(word).is_none();
-    matched.sort_by_key(|(word, score)| {
+    matched.order_by_key(|(word, score)| {
         (!word.starts_with(typed), std::cmp::Reverse(*score), opens_view(word), word.len())
     });
     matched.into_iter().map(|(word, _)| word).collect()

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::model::Model;
+use base::sort::SliceOrder;
 use console_data::builtin_kinds;
 use console_data::kind_view;
 use console_data::read_only;
@@ -348,7 +349,7 @@ fn find(kinds: &[Kind], name: &str, model: &Model) -> Result<ObjectRef, String> 
             [one] => return Ok(one.clone()),
             several => {
                 let mut names: Vec<String> = several.iter().map(ObjectRef::describe).collect();
-                names.sort();
+                names.order();
                 return Err(format!("several objects match: {}", names.join(", ")));
             }
         }

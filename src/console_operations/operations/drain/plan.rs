@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::budget::{BudgetDecision, BudgetTracker};
+use base::sort::SliceOrder;
 use console_data::resource::Uid;
 use object::well_known::annotation::MIRROR_POD;
 
@@ -157,7 +158,7 @@ pub fn plan<'a>(
             Some((pod, row))
         })
         .collect();
-    planned.sort_by(|(_, one), (_, other)| {
+    planned.order_by(|(_, one), (_, other)| {
         let group = |row: &Row| (!row.delete_status.leaves(), !row.delete_status.refuses());
         (group(one), &one.namespace, &one.name).cmp(&(group(other), &other.namespace, &other.name))
     });

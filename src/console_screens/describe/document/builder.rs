@@ -1,6 +1,7 @@
 //! The lines of a description and their alignment: keys of a block to the longest key, tables to the widest cell, as
 //! kubectl's tab writer does.
 
+use base::sort::SliceOrder;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
@@ -159,7 +160,7 @@ pub(crate) fn pairs(object: &Value, path: &str, sign: &str) -> Vec<String> {
     let Some(map) = object.pointer(path).and_then(Value::as_object) else { return Vec::new() };
     let mut pairs: Vec<String> =
         map.iter().map(|(key, value)| format!("{key}{sign}{}", text(value))).collect();
-    pairs.sort();
+    pairs.order();
     pairs
 }
 

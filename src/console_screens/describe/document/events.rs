@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Event;
 
 use super::age_at;
 use super::builder::{DocumentBuilder, Tone};
+use base::sort::SliceOrder;
 use console_data::rows::event::last_seen;
 
 /// Appends the table; oldest event first, in kubectl's order.
@@ -14,7 +15,7 @@ pub(crate) fn describe(doc: &mut DocumentBuilder, events: &[&Event], now: Option
     }
     let mut events = events.to_vec();
     // Events of the same second are in order of creation, which their names contain.
-    events.sort_by_key(|event| (last_seen(event), event.metadata.name.clone()));
+    events.order_by_key(|event| (last_seen(event), event.metadata.name.clone()));
     let rows: Vec<(Vec<String>, Tone)> = events
         .iter()
         .map(|event| {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::age_at;
 use super::builder::{DocumentBuilder, Tone, at, identity, items, labels, text, time};
 use super::conditions;
+use base::sort::SliceOrder;
 use object::TypedKind as _;
 use object::quantity::Amount;
 use object::resources::{Amounts, pod_limits, pod_requests};
@@ -119,7 +120,7 @@ fn pods_of(doc: &mut DocumentBuilder, node: &Value, pods: &[Value], now: Option<
         .filter(|pod| !matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")))
         .map(|pod| (pod, PodResources::of(pod)))
         .collect();
-    live.sort_by_key(|(pod, _)| (at(pod, "/metadata/namespace"), at(pod, "/metadata/name")));
+    live.order_by_key(|(pod, _)| (at(pod, "/metadata/namespace"), at(pod, "/metadata/name")));
     let allocatable = |resource: &str| {
         let amount = node.pointer("/status/allocatable").and_then(|list| list[resource].as_str());
         amount.and_then(|amount| Amount::parse(amount).ok()).map_or(0, Amount::millis)

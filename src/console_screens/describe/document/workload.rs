@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::builder::{DocumentBuilder, Tone, at, controller, identity, labels, pairs, selector, time};
 use super::{conditions, container, pod};
+use base::sort::SliceOrder;
 
 /// Writes the description; `sets` are a Deployment's ReplicaSets.
 pub(crate) fn describe(doc: &mut DocumentBuilder, object: &Value, sets: &[Value]) {
@@ -130,7 +131,7 @@ fn replica_sets(doc: &mut DocumentBuilder, deployment: &Value, sets: &[Value]) {
     let (new, old): (Vec<&Value>, Vec<&Value>) = sets.iter().partition(|set| at(set, REVISION) == revision);
     // kubectl sorts them by name.
     let mut old: Vec<String> = old.into_iter().map(line).collect();
-    old.sort();
+    old.order();
     doc.field(0, "OldReplicaSets", old.join(", "));
     doc.field(0, "NewReplicaSet", new.into_iter().map(line).collect::<Vec<_>>().join(", "));
 }

@@ -20,6 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::context::Context;
 use api::{Api, ApiError, Change, ChangeKind};
+use base::sort::SliceOrder;
 use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name};
 use object::storage::{
@@ -252,7 +253,7 @@ impl Attacher {
                 && claims_of(pod)
                     .any(|used| used.claim == key.name && (!used.ephemeral || is_created_for(&claim, pod)))
         });
-        pods.sort_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.key()));
+        pods.order_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.key()));
         pods
     }
 

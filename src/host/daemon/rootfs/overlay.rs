@@ -17,6 +17,7 @@ use super::layers::make_mount_point;
 use super::mount::{lock_all_read_only, make_directory, remove_directory};
 use super::view::{Overlay, RootLayout, UPPER, View};
 use crate::daemon::os;
+use base::sort::SliceOrder;
 use base::subordinate_ids::real_user;
 
 /// Directories that a container has of its own, or must not see.
@@ -98,7 +99,7 @@ fn visible_mounts(mut points: Vec<PathBuf>, memory: &Path, root: &Path) -> Vec<P
             || point.starts_with(root)
     };
     points.retain(|point| !hidden(point));
-    points.sort();
+    points.order();
     points.dedup();
     let mut shown: Vec<PathBuf> = Vec::new();
     add_visible(Path::new("/"), &points, &mut shown);

@@ -17,6 +17,7 @@ use super::numbers::number;
 use crate::seccomp::{
     SeccompAction, SeccompCondition, SeccompOperator, SeccompProfile, SeccompRule, SeccompScope,
 };
+use base::sort::SliceOrder;
 
 /// The maximum of instructions that the kernel takes.
 const MAX_INSTRUCTIONS: usize = 4096;
@@ -61,7 +62,7 @@ pub(super) fn compile(profile: &SeccompProfile, machine: &Machine) -> Result<Vec
     }
     by_action.retain(|(own, _)| *own != Action::Allow);
     // Stable: of two error numbers for the same call, the profile's first applies.
-    by_action.sort_by_key(|(own, _)| strictness(own));
+    by_action.order_by_key(|(own, _)| strictness(own));
     let mut programs = Vec::new();
     for (own, rules) in by_action {
         programs.push(program(rules, Action::Allow, own, processor)?);

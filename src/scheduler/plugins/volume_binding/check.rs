@@ -10,6 +10,7 @@ use crate::framework::NodeCheck;
 use crate::reason::{Reason, Reasons, Refusal};
 use crate::state::node_info::NodeInfo;
 use crate::state::storage::Storage;
+use base::sort::SliceOrder;
 use object::SharedObject;
 use object::storage::{
     NO_PROVISIONER, SELECTED_NODE, VolumeRequester, annotation, claim_class, claim_size, find_match,
@@ -39,7 +40,7 @@ impl<'a> Volumes<'a> {
     ) -> Self {
         let volumes: Vec<_> =
             bound.iter().map(|claim| volume_name(claim).and_then(|name| storage.volume(name))).collect();
-        waiting.sort_by_key(|claim| claim_size(claim));
+        waiting.order_by_key(|claim| claim_size(claim));
         // A claim that two volumes of the pod use needs only one choice.
         waiting.dedup_by_key(|claim| claim.key());
         Self {

@@ -17,6 +17,7 @@ use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
 use crate::{NetworkTopology, ServiceEndpoints};
+use base::sort::SliceOrder;
 use object::low_ports::LowPorts;
 
 /// The label of services that another proxy serves.
@@ -177,7 +178,7 @@ pub(crate) fn listeners(
         }
     }
     // A listener on a declared port must not lose its bind address to one that was moved there.
-    all.sort_by_key(|listener| listener.declared != listener.bind_address.address.port());
+    all.order_by_key(|listener| listener.declared != listener.bind_address.address.port());
     all
 }
 
