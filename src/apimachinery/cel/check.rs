@@ -1,12 +1,10 @@
 //! Type checks of an expression before it runs: unknown names, fields and functions, and operators without an
 //! overload for the types. Unknown types pass, and are checked at run time.
 
-use cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, StructExpr};
-
 use super::format;
-use super::macros::Macro;
 use super::named_formats;
-use super::node::{ExpressionError, NAMESPACES, PairKind, VARIABLES, fault, type_named, unescape};
+use super::node::{ExpressionError, Literal, NAMESPACES, PairKind, VARIABLES, fault, type_named, unescape};
+use super::syntax::{ACCUMULATOR, Call, Comprehension, Expr, ExprKind, Message, PairsMacro, Select};
 use super::types::{Environment, Type};
 use super::values::{field_schema, item_schema};
 
@@ -197,7 +195,7 @@ const OF_TEXTS: [&str; 12] = [
 
 /// Returns the type of an expression, which must be one of `expected`, or the first error.
 pub(super) fn check(
-    node: &IdedExpr,
+    node: &Expr,
     environment: &Environment<'_>,
     result: &[Type<'_>],
 ) -> Result<Type<'static>, ExpressionError> {
@@ -207,7 +205,7 @@ pub(super) fn check(
         Ok(found.without_schema())
     } else {
         let expected = result.first().map_or("dyn", |expected| expected.name());
-        Err(fault(node.id, format!("cel expression must evaluate to a {expected}")))
+        Err(fault(node.at, format!("cel expression must evaluate to a {expected}")))
     }
 }
 
@@ -217,85 +215,89 @@ struct Checker<'s, 'e> {
 }
 
 impl<'s> Checker<'s, '_> {
-    fn check(&mut self, node: &IdedExpr) -> Result<Type<'s>, ExpressionError> {
-        Ok(match &node.expr {
-            Expr::Literal(literal) => match literal {
-                LiteralValue::Boolean(_) => Type::Bool,
-                LiteralValue::Int(_) => Type::Int,
-                LiteralValue::UInt(_) => Type::Uint,
-                LiteralValue::Double(_) => Type::Double,
-                LiteralValue::String(_) => Type::Text,
-                LiteralValue::Bytes(_) => Type::Bytes,
-                LiteralValue::Null => Type::Null,
+    fn check(&mut self, node: &Expr) -> Result<Type<'s>, ExpressionError> {
+        Ok(match &node.kind {
+            ExprKind::Literal(literal) => match literal {
+                Literal::Bool(_) => Type::Bool,
+                Literal::Int(_) => Type::Int,
+                Literal::Uint(_) => Type::Uint,
+                Literal::Double(_) => Type::Double,
+                Literal::Text(_) => Type::Text,
+                Literal::Bytes(_) => Type::Bytes,
+                Literal::Null => Type::Null,
             },
-            Expr::Ident(name) => {
+            ExprKind::Ident(name) => {
                 let name = name.trim_start_matches('.');
                 match self.find(name) {
                     Some(type_) => type_.resolved(),
                     None if type_named(name).is_some() => Type::Dyn,
-                    None => return Err(undeclared(node.id, name)),
+                    None => return Err(undeclared(node.at, name)),
                 }
             }
-            Expr::Select(select) if self.is_composed(&select.operand) => {
+            ExprKind::Select(select) if self.is_composed(&select.operand) => {
                 match self.environment.composed_type(&select.field) {
                     Some(_) if select.test => Type::Bool,
                     Some(type_) => type_,
-                    None => return Err(fault(node.id, format!("undefined field '{}'", select.field))),
+                    None => return Err(fault(node.at, format!("undefined field '{}'", select.field))),
                 }
             }
-            Expr::Select(select) => self.select(node.id, select)?,
-            Expr::List(list) => {
-                list.elements.iter().try_for_each(|item| self.check(item).map(drop))?;
+            ExprKind::Select(select) => self.select(node.at, select)?,
+            ExprKind::List(items, _) => {
+                items.iter().try_for_each(|item| self.check(item).map(drop))?;
                 Type::List
             }
-            Expr::Map(map) => {
-                for entry in &map.entries {
-                    if let EntryExpr::MapEntry(entry) = &entry.expr {
-                        self.check(&entry.key)?;
-                        self.check(&entry.value)?;
-                    }
+            ExprKind::Map(entries) => {
+                for entry in entries {
+                    self.check(&entry.key)?;
+                    self.check(&entry.value)?;
                 }
                 Type::Map
             }
-            Expr::Call(call) => self.call(node.id, call)?,
-            Expr::Comprehension(fold) => {
-                let range = self.check(&fold.iter_range)?;
-                let item = match range {
-                    Type::Schema(schema) if schema.type_.as_deref() == Some("array") => {
-                        item_schema(Some(schema)).map_or(Type::Dyn, Type::of_schema)
-                    }
-                    Type::Schema(_) | Type::Object(_) => Type::Text,
-                    Type::List | Type::Map | Type::Dyn => Type::Dyn,
-                    other => return Err(no_range(fold.iter_range.id, other)),
-                };
-                let accumulator = self.check(&fold.accu_init)?;
-                self.scope.push((fold.accu_var.clone(), accumulator));
-                self.scope.push((fold.iter_var.clone(), item));
-                self.check(&fold.loop_cond)?;
-                self.check(&fold.loop_step)?;
-                self.scope.pop();
-                let result = self.check(&fold.result);
-                self.scope.pop();
-                // A filter keeps the type of its items.
-                match (result?, range) {
-                    (Type::List, Type::Schema(_)) if is_filter(&fold.loop_step, &fold.iter_var) => range,
-                    (result, _) => result,
-                }
+            ExprKind::Call(call) => self.call(node.at, call)?,
+            ExprKind::Message(message) => self.message(node.at, message)?,
+            ExprKind::Comprehension(fold) => self.fold(fold)?,
+            ExprKind::Bind { variable, value, expression } => {
+                let type_ = self.check(value)?;
+                self.within(&[(variable, type_)], expression)?
             }
-            Expr::Struct(made) => self.object_literal(node.id, made)?,
-            Expr::Unspecified => Type::Dyn,
+            ExprKind::OptionalMap { of, variable, expression, .. } => {
+                self.check(of)?;
+                self.within(&[(variable, Type::Dyn)], expression)?;
+                Type::Dyn
+            }
+            ExprKind::Pairs(pairs) => self.pairs(pairs)?,
         })
     }
 
+    fn fold(&mut self, fold: &Comprehension) -> Result<Type<'s>, ExpressionError> {
+        let range = self.check(&fold.range)?;
+        let item = match range {
+            Type::Schema(schema) if schema.type_.as_deref() == Some("array") => {
+                item_schema(Some(schema)).map_or(Type::Dyn, Type::of_schema)
+            }
+            Type::Schema(_) | Type::Object(_) => Type::Text,
+            Type::List | Type::Map | Type::Dyn => Type::Dyn,
+            other => return Err(no_range(fold.range.at, other)),
+        };
+        let accumulator = self.check(&fold.init)?;
+        let both = [(ACCUMULATOR, accumulator), (fold.variable.as_str(), item)];
+        self.within(&both, &fold.condition)?;
+        self.within(&both, &fold.step)?;
+        // A filter keeps the type of its items.
+        match (self.within(&both[..1], &fold.result)?, range) {
+            (Type::List, Type::Schema(_)) if is_filter(&fold.step, &fold.variable) => Ok(range),
+            (result, _) => Ok(result),
+        }
+    }
+
     /// Returns true for the name `variables`, unless a macro's variable hides it.
-    fn is_composed(&self, node: &IdedExpr) -> bool {
-        let is_named = matches!(&node.expr, Expr::Ident(name) if name == VARIABLES);
-        is_named && self.environment.is_composed() && self.find(VARIABLES).is_none()
+    fn is_composed(&self, node: &Expr) -> bool {
+        node.is_ident(VARIABLES) && self.environment.is_composed() && self.find(VARIABLES).is_none()
     }
 
     /// Checks an object literal. The type names of nested literals must match their positions in it.
-    fn object_literal(&mut self, at: u64, made: &StructExpr) -> Result<Type<'s>, ExpressionError> {
-        let name = made.type_name.as_str();
+    fn message(&mut self, at: usize, message: &Message) -> Result<Type<'s>, ExpressionError> {
+        let name = message.type_name.as_str();
         let type_ = match name {
             "Object" => Type::ObjectLiteral,
             "JSONPatch" => Type::JsonPatch,
@@ -305,25 +307,23 @@ impl<'s> Checker<'s, '_> {
         if !self.environment.writes_objects {
             return Err(undeclared(at, name));
         }
-        for entry in &made.entries {
-            let EntryExpr::StructField(entry) = &entry.expr else { continue };
-            let field = unescape(&entry.field);
+        for entry in &message.fields {
+            let field = unescape(&entry.name);
             if matches!(type_, Type::JsonPatch) && !["op", "path", "from", "value"].contains(&field.as_str())
             {
                 return Err(fault(at, format!("undefined field '{field}'")));
             }
             self.check(&entry.value)?;
-            let parts = match &entry.value.expr {
-                Expr::List(list) => list.elements.as_slice(),
+            let parts = match &entry.value.kind {
+                ExprKind::List(items, _) => items.as_slice(),
                 _ => std::slice::from_ref(&entry.value),
             };
             for part in parts {
-                let Expr::Struct(part) = &part.expr else { continue };
-                if !matches!(type_, Type::JsonPatch) && part.type_name != format!("{name}.{}", entry.field) {
-                    let expected = format!("{name}.{}", entry.field);
+                let ExprKind::Message(Message { type_name, .. }) = &part.kind else { continue };
+                let expected = format!("{name}.{}", entry.name);
+                if !matches!(type_, Type::JsonPatch) && *type_name != expected {
                     let message = format!(
-                        "expected type of field '{field}' is '{expected}' but provided type is '{}'",
-                        part.type_name
+                        "expected type of field '{field}' is '{expected}' but provided type is '{type_name}'"
                     );
                     return Err(fault(at, message));
                 }
@@ -333,7 +333,7 @@ impl<'s> Checker<'s, '_> {
     }
 
     /// Checks an expression with additional variables.
-    fn within(&mut self, names: &[(&str, Type<'s>)], node: &IdedExpr) -> Result<Type<'s>, ExpressionError> {
+    fn within(&mut self, names: &[(&str, Type<'s>)], node: &Expr) -> Result<Type<'s>, ExpressionError> {
         let before = self.scope.len();
         self.scope.extend(names.iter().map(|(name, type_)| ((*name).to_string(), *type_)));
         let checked = self.check(node);
@@ -341,46 +341,34 @@ impl<'s> Checker<'s, '_> {
         checked
     }
 
-    fn expanded(&mut self, found: &Macro<'_>) -> Result<Type<'s>, ExpressionError> {
-        match found {
-            Macro::Bind { variable, value, expression } => {
-                let type_ = self.check(value)?;
-                self.within(&[(variable, type_)], expression)
+    fn pairs(&mut self, pairs: &PairsMacro) -> Result<Type<'s>, ExpressionError> {
+        let (key, value) = match self.check(&pairs.range)? {
+            Type::Schema(schema) if schema.type_.as_deref() == Some("array") => {
+                (Type::Int, item_schema(Some(schema)).map_or(Type::Dyn, Type::of_schema))
             }
-            Macro::OptionalMap { of, variable, expression, .. } => {
-                self.check(of)?;
-                self.within(&[(variable, Type::Dyn)], expression).map(|_| Type::Dyn)
-            }
-            Macro::Pairs { kind: sort, range, key, value, filter, expression } => {
-                let (key_type, value_type) = match self.check(range)? {
-                    Type::Schema(schema) if schema.type_.as_deref() == Some("array") => {
-                        (Type::Int, item_schema(Some(schema)).map_or(Type::Dyn, Type::of_schema))
-                    }
-                    Type::Schema(_) | Type::Object(_) => (Type::Text, Type::Dyn),
-                    Type::List => (Type::Int, Type::Dyn),
-                    Type::Map | Type::Dyn => (Type::Dyn, Type::Dyn),
-                    other => return Err(no_range(range.id, other)),
-                };
-                let both = [(*key, key_type), (*value, value_type)];
-                if let Some(filter) = filter {
-                    self.within(&both, filter)?;
-                }
-                self.within(&both, expression)?;
-                Ok(match sort {
-                    PairKind::All | PairKind::Exists | PairKind::ExistsOne => Type::Bool,
-                    PairKind::List => Type::List,
-                    PairKind::Map | PairKind::MapEntry => Type::Map,
-                })
-            }
+            Type::Schema(_) | Type::Object(_) => (Type::Text, Type::Dyn),
+            Type::List => (Type::Int, Type::Dyn),
+            Type::Map | Type::Dyn => (Type::Dyn, Type::Dyn),
+            other => return Err(no_range(pairs.range.at, other)),
+        };
+        let both = [(pairs.key.as_str(), key), (pairs.value.as_str(), value)];
+        if let Some(filter) = &pairs.filter {
+            self.within(&both, filter)?;
         }
+        self.within(&both, &pairs.expression)?;
+        Ok(match pairs.kind {
+            PairKind::All | PairKind::Exists | PairKind::ExistsOne => Type::Bool,
+            PairKind::List => Type::List,
+            PairKind::Map | PairKind::MapEntry => Type::Map,
+        })
     }
 
     /// Checks a constant format string and its arguments.
-    fn format(&mut self, at: u64, format: &str, arguments: &[IdedExpr]) -> Result<Type<'s>, ExpressionError> {
+    fn format(&mut self, at: usize, format: &str, arguments: &[Expr]) -> Result<Type<'s>, ExpressionError> {
         let types = arguments.iter().map(|argument| self.check(argument)).collect::<Result<Vec<_>, _>>()?;
         format::check(format, &types).map_err(|(index, error)| {
             let argument = index.and_then(|index| arguments.get(index));
-            fault(argument.map_or(at, |argument| argument.id), error)
+            fault(argument.map_or(at, |argument| argument.at), error)
         })?;
         Ok(Type::Text)
     }
@@ -389,7 +377,7 @@ impl<'s> Checker<'s, '_> {
         self.scope.iter().rev().find(|(known, _)| known == name).map(|(_, type_)| *type_)
     }
 
-    fn select(&mut self, at: u64, select: &SelectExpr) -> Result<Type<'s>, ExpressionError> {
+    fn select(&mut self, at: usize, select: &Select) -> Result<Type<'s>, ExpressionError> {
         let of = self.check(&select.operand)?;
         let field = unescape(&select.field);
         let found = match of {
@@ -409,18 +397,15 @@ impl<'s> Checker<'s, '_> {
         Ok(if select.test { Type::Bool } else { found })
     }
 
-    fn call(&mut self, at: u64, call: &CallExpr) -> Result<Type<'s>, ExpressionError> {
-        if let Some(found) = Macro::of(call) {
-            return self.expanded(&found?);
-        }
+    fn call(&mut self, at: usize, call: &Call) -> Result<Type<'s>, ExpressionError> {
         if let Some((format, arguments)) = constant_format(call) {
             return self.format(at, format, arguments);
         }
-        let mut name = call.func_name.as_str();
+        let mut name = call.name.as_str();
         let namespaced;
         let mut types = Vec::new();
         match call.target.as_deref() {
-            Some(IdedExpr { expr: Expr::Ident(namespace), .. })
+            Some(Expr { kind: ExprKind::Ident(namespace), .. })
                 if NAMESPACES.contains(&namespace.as_str()) && self.find(namespace).is_none() =>
             {
                 namespaced = format!("{namespace}.{name}");
@@ -478,18 +463,18 @@ impl<'s> Checker<'s, '_> {
 }
 
 /// Returns the format string and the arguments of `'…'.format([…])`, if both are written out.
-fn constant_format(call: &CallExpr) -> Option<(&str, &[IdedExpr])> {
-    match (call.func_name.as_str(), call.target.as_deref().map(|target| &target.expr), call.args.as_slice()) {
+fn constant_format(call: &Call) -> Option<(&str, &[Expr])> {
+    match (call.name.as_str(), call.target.as_deref().map(|target| &target.kind), call.args.as_slice()) {
         (
             "format",
-            Some(Expr::Literal(LiteralValue::String(format))),
-            [IdedExpr { expr: Expr::List(list), .. }],
-        ) => Some((format.inner(), &list.elements)),
+            Some(ExprKind::Literal(Literal::Text(format))),
+            [Expr { kind: ExprKind::List(items, _), .. }],
+        ) => Some((format, items)),
         _ => None,
     }
 }
 
-fn no_range(at: u64, type_: Type<'_>) -> ExpressionError {
+fn no_range(at: usize, type_: Type<'_>) -> ExpressionError {
     let name = type_.name();
     let message = format!(
         "expression of type '{name}' cannot be range of a comprehension (must be list, map, or dynamic)"
@@ -497,15 +482,14 @@ fn no_range(at: u64, type_: Type<'_>) -> ExpressionError {
     fault(at, message)
 }
 
-fn undeclared(at: u64, name: &str) -> ExpressionError {
+fn undeclared(at: usize, name: &str) -> ExpressionError {
     fault(at, format!("undeclared reference to '{name}' (in container '')"))
 }
 
 /// Returns true if a step appends its item unchanged.
-fn is_filter(step: &IdedExpr, variable: &str) -> bool {
-    let Expr::Call(choose) = &step.expr else { return false };
-    let Some(IdedExpr { expr: Expr::Call(add), .. }) = choose.args.get(1) else { return false };
-    let Some(IdedExpr { expr: Expr::List(list), .. }) = add.args.get(1) else { return false };
-    choose.func_name == "_?_:_"
-        && matches!(list.elements.as_slice(), [IdedExpr { expr: Expr::Ident(name), .. }] if name == variable)
+fn is_filter(step: &Expr, variable: &str) -> bool {
+    let ExprKind::Call(choose) = &step.kind else { return false };
+    let Some(Expr { kind: ExprKind::Call(add), .. }) = choose.args.get(1) else { return false };
+    let Some(Expr { kind: ExprKind::List(items, _), .. }) = add.args.get(1) else { return false };
+    choose.name == "_?_:_" && matches!(items.as_slice(), [item] if item.is_ident(variable))
 }

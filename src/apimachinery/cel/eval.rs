@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::node::{LoopStep, MacroLoop, Node, PairKind, Pairs, type_named};
 use super::operators;
+use super::syntax::ACCUMULATOR;
 use super::values::{Outcome, Val};
 use super::{Budget, Error, functions, other};
 
@@ -255,7 +256,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             LoopStep::Append { when, item } => self.append(&fold.variable, items, when.as_ref(), item),
             LoopStep::Any(step) => {
                 let init = self.eval(&fold.init);
-                self.variables.push((&fold.accumulator, init));
+                self.variables.push((ACCUMULATOR, init));
                 let ended = self.steps(fold, step, items);
                 let accumulated = self.variables.pop().map_or(Ok(Val::Null), |(_, value)| value);
                 ended?;
@@ -265,7 +266,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         if let Err(Error::Budget) = accumulated {
             return accumulated;
         }
-        self.variables.push((&fold.accumulator, accumulated));
+        self.variables.push((ACCUMULATOR, accumulated));
         let result = self.eval(&fold.result);
         self.variables.pop();
         result

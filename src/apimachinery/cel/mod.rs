@@ -1,8 +1,7 @@
 //! The Common Expression Language of Kubernetes: users' rules, evaluated within a cost budget.
 //!
-//! The grammar is the `cel` crate's. Evaluation and its limits are implemented here, because no library
-//! counts each step: a hostile rule ends with an error, whether it loops or builds large values. Pure: no
-//! clock, no API.
+//! Evaluation and its limits are implemented here, because no library counts each step: a hostile rule ends
+//! with an error, whether it loops or builds large values. Pure: no clock, no API.
 //!
 //! Missing compared with Kubernetes: compile-time type checks other than simple ones.
 
@@ -17,13 +16,13 @@ mod eval;
 mod format;
 mod functions;
 mod lists;
-mod macros;
 mod named_formats;
 mod node;
 mod operators;
 mod program;
 mod reader;
 mod semver;
+mod syntax;
 mod types;
 mod values;
 

@@ -58,12 +58,12 @@ pub(super) enum Literal {
     Bytes(Vec<u8>),
 }
 
-/// The expansion of macros over lists and maps.
+/// The expansion of macros over lists and maps: a loop that computes
+/// [`ACCUMULATOR`](super::syntax::ACCUMULATOR).
 #[derive(Debug)]
 pub(super) struct MacroLoop {
     pub(super) range: Node,
     pub(super) variable: String,
-    pub(super) accumulator: String,
     pub(super) init: Node,
     pub(super) condition: Node,
     pub(super) step: LoopStep,
@@ -107,13 +107,13 @@ pub(super) enum PairKind {
 /// The name through which an expression reads others.
 pub(super) const VARIABLES: &str = "variables";
 
-/// An error in an expression, and its position.
+/// An error in an expression, and its position in bytes.
 pub(super) struct ExpressionError {
-    pub(super) at: u64,
+    pub(super) at: usize,
     pub(super) message: String,
 }
 
-pub(super) fn fault(at: u64, message: impl Into<String>) -> ExpressionError {
+pub(super) fn fault(at: usize, message: impl Into<String>) -> ExpressionError {
     ExpressionError { at, message: message.into() }
 }
 
@@ -129,7 +129,7 @@ pub(super) fn type_named(name: &str) -> Option<&'static str> {
 }
 
 /// Reserved words of the language.
-const RESERVED: [&str; 21] = [
+pub(super) const RESERVED: [&str; 21] = [
     "true",
     "false",
     "null",

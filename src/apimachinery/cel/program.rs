@@ -1,18 +1,14 @@
 //! Expressions, compiled once and evaluated many times.
 
-use cel::common::ast::{EntryExpr, Expr, IdedExpr};
-use cel::parser::Parser;
-
 use super::eval::{CompositionContext, Evaluation};
 use super::node::{ExpressionError, Node, VARIABLES, fault};
 use super::reader::Reader;
+use super::syntax::{self, Expr, ExprKind};
 use super::types::{Environment, Type};
 use super::{Budget, Error, Val, check, cost};
 
-/// The maximum length of a rule, because the parser is recursive. The longest known rules have a quarter of it.
+/// The maximum length of a rule. The longest known rules have a quarter of it.
 const MAX_SOURCE_BYTES: usize = 5 * 1024;
-/// The size of the parser's stack. It reserves address space only; memory is used as needed.
-const STACK_BYTES: usize = 256 * 1024 * 1024;
 /// The limit on nesting: evaluation is recursive as well.
 const MAX_DEPTH: usize = 100;
 
@@ -47,32 +43,19 @@ impl Program {
         if source.len() > MAX_SOURCE_BYTES {
             return Err(failed(&format!("ERROR: <input>:1:1: more than {MAX_SOURCE_BYTES} bytes")));
         }
-        // The parser runs on a stack of its own, large enough for the deepest nesting that the length
-        // permits.
-        let read = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("cel".into()).stack_size(STACK_BYTES);
-            let reader = thread.spawn_scoped(scope, || Self::read(source, environment, result)).ok()?;
-            reader.join().ok()
-        });
-        read.unwrap_or_else(|| Err(failed("ERROR: <input>:1:1: cannot parse the expression")))
+        Self::read(source, environment, result).map_err(|fault| located(source, &fault))
     }
 
-    fn read(source: &str, environment: &Environment<'_>, result: &[Type<'_>]) -> Result<Self, String> {
-        let parsed = Parser::new().enable_optional_syntax(true).parse_with_source_info(source);
-        let (parsed, info) = parsed.map_err(|errors| failed(&errors.to_string()))?;
-        let at = |fault: ExpressionError| {
-            let offset = info.offset_for(fault.at).map_or(0, |(start, _)| start as usize);
-            let before: String = source.chars().take(offset).collect();
-            let line = before.matches('\n').count() + 1;
-            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-            let shown = source.lines().nth(line - 1).unwrap_or_default();
-            let message = fault.message;
-            failed(&format!("ERROR: <input>:{line}:{column}: {message}\n | {shown}\n | {:.>column$}", "^"))
-        };
-        let depth = depth(&parsed, environment, 0).map_err(at)?;
-        let result = check::check(&parsed, environment, result).map_err(at)?;
+    fn read(
+        source: &str,
+        environment: &Environment<'_>,
+        result: &[Type<'_>],
+    ) -> Result<Self, ExpressionError> {
+        let parsed = syntax::parse(source)?;
+        let depth = depth(&parsed, environment, 0)?;
+        let result = check::check(&parsed, environment, result)?;
         let mut reader = Reader::new(environment.composed_names());
-        let root = reader.read(&parsed).map_err(at)?;
+        let root = reader.read(&parsed)?;
         let cost = environment.sizes.map(|sizes| cost::estimate(&parsed, sizes));
         Ok(Self { root, uses: reader.uses, result, depth, cost })
     }
@@ -126,48 +109,30 @@ fn failed(text: &str) -> String {
     format!("compilation failed: {text}")
 }
 
+/// Returns cel-go's text of an error, with the line and a mark below its column.
+fn located(source: &str, fault: &ExpressionError) -> String {
+    let (before, message) = (&source[..fault.at], &fault.message);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let shown = source.lines().nth(line - 1).unwrap_or_default();
+    failed(&format!("ERROR: <input>:{line}:{column}: {message}\n | {shown}\n | {:.>column$}", "^"))
+}
+
 /// Returns the depth of the deepest part of an expression at this level, including the expressions that it
 /// reads; fails beyond [`MAX_DEPTH`].
-fn depth(node: &IdedExpr, environment: &Environment<'_>, level: usize) -> Result<usize, ExpressionError> {
-    let read = match &node.expr {
-        Expr::Select(select) if matches!(&select.operand.expr, Expr::Ident(name) if name == VARIABLES) => {
+fn depth(node: &Expr, environment: &Environment<'_>, level: usize) -> Result<usize, ExpressionError> {
+    let read = match &node.kind {
+        ExprKind::Select(select) if select.operand.is_ident(VARIABLES) => {
             environment.composed_depth(&select.field)
         }
         _ => 0,
     };
     let mut deepest = level + read;
     if deepest > MAX_DEPTH {
-        return Err(fault(node.id, format!("expression nests deeper than {MAX_DEPTH}")));
+        return Err(fault(node.at, format!("expression nests deeper than {MAX_DEPTH}")));
     }
-    each_part(node, &mut |part| {
+    for part in node.kind.parts() {
         deepest = deepest.max(depth(part, environment, level + 1)?);
-        Ok(())
-    })?;
-    Ok(deepest)
-}
-
-/// Visits the direct parts of an expression.
-fn each_part(
-    node: &IdedExpr,
-    visit: &mut dyn FnMut(&IdedExpr) -> Result<(), ExpressionError>,
-) -> Result<(), ExpressionError> {
-    match &node.expr {
-        Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).try_for_each(visit),
-        Expr::Comprehension(fold) => {
-            [&fold.iter_range, &fold.accu_init, &fold.loop_cond, &fold.loop_step, &fold.result]
-                .into_iter()
-                .try_for_each(visit)
-        }
-        Expr::List(list) => list.elements.iter().try_for_each(visit),
-        Expr::Map(map) => map.entries.iter().try_for_each(|entry| match &entry.expr {
-            EntryExpr::MapEntry(entry) => visit(&entry.key).and_then(|()| visit(&entry.value)),
-            EntryExpr::StructField(field) => visit(&field.value),
-        }),
-        Expr::Select(select) => visit(&select.operand),
-        Expr::Struct(made) => made.entries.iter().try_for_each(|entry| match &entry.expr {
-            EntryExpr::MapEntry(entry) => visit(&entry.key).and_then(|()| visit(&entry.value)),
-            EntryExpr::StructField(field) => visit(&field.value),
-        }),
-        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => Ok(()),
     }
+    Ok(deepest)
 }

@@ -1,14 +1,12 @@
-//! Translates parsed expressions to evaluable ones: remaining macros are expanded, patterns are compiled, and
-//! lists that grow item by item are recognized.
+//! Translates parsed expressions to evaluable ones: patterns are compiled, and lists that grow item by item
+//! are recognized.
 
 use std::sync::Arc;
 
-use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
-
-use super::macros::Macro;
 use super::node::{
     ExpressionError, Literal, LoopStep, MacroLoop, NAMESPACES, Node, Pairs, VARIABLES, fault, unescape,
 };
+use super::syntax::{ACCUMULATOR, Call, Comprehension, Expr, ExprKind, PairsMacro};
 use crate::pattern;
 
 /// The state of a translation.
@@ -28,18 +26,18 @@ impl Reader {
         Self { composed, ..Self::default() }
     }
 
-    pub(super) fn read(&mut self, node: &IdedExpr) -> Result<Node, ExpressionError> {
-        let at = node.id;
-        Ok(match &node.expr {
-            Expr::Literal(value) => Node::Literal(literal(value)),
-            Expr::Ident(name) => {
+    pub(super) fn read(&mut self, node: &Expr) -> Result<Node, ExpressionError> {
+        let at = node.at;
+        Ok(match &node.kind {
+            ExprKind::Literal(value) => Node::Literal(value.clone()),
+            ExprKind::Ident(name) => {
                 let name = name.trim_start_matches('.').to_string();
                 if !self.bound.contains(&name) && !self.uses.contains(&name) {
                     self.uses.push(name.clone());
                 }
                 Node::Variable(name)
             }
-            Expr::Select(select) if self.is_composed(&select.operand) => {
+            ExprKind::Select(select) if self.is_composed(&select.operand) => {
                 if !self.composed.contains(&select.field) {
                     return Err(fault(at, format!("undefined field '{}'", select.field)));
                 }
@@ -49,54 +47,58 @@ impl Reader {
                     Node::Composed(select.field.clone())
                 }
             }
-            Expr::Select(select) => Node::Select {
+            ExprKind::Select(select) => Node::Select {
                 of: self.boxed(&select.operand)?,
                 field: unescape(&select.field),
                 test: select.test,
                 optional: false,
             },
-            Expr::Call(call) => return self.call(at, call),
-            Expr::List(list) => {
-                let items = list.elements.iter().enumerate();
+            ExprKind::Call(call) => return self.call(at, call),
+            ExprKind::List(items, optional) => {
+                let items = items.iter().enumerate();
                 Node::List(
                     items
-                        .map(|(i, item)| Ok((self.read(item)?, list.optional_indices.contains(&i))))
+                        .map(|(i, item)| Ok((self.read(item)?, optional.contains(&i))))
                         .collect::<Result<_, _>>()?,
                 )
             }
-            Expr::Map(map) => {
-                let mut entries = Vec::new();
-                for entry in &map.entries {
-                    let EntryExpr::MapEntry(entry) = &entry.expr else {
-                        return Err(fault(at, "a map has no fields"));
-                    };
-                    entries.push((self.read(&entry.key)?, self.read(&entry.value)?, entry.optional));
-                }
-                Node::Map(entries)
-            }
-            Expr::Comprehension(fold) => self.fold(at, fold)?,
+            ExprKind::Map(entries) => Node::Map(
+                entries
+                    .iter()
+                    .map(|entry| Ok((self.read(&entry.key)?, self.read(&entry.value)?, entry.optional)))
+                    .collect::<Result<_, _>>()?,
+            ),
             // The checker has verified that such a type may be written as a literal.
-            Expr::Struct(made) => {
+            ExprKind::Message(message) => {
                 let mut entries = Vec::new();
-                for entry in &made.entries {
-                    let EntryExpr::StructField(entry) = &entry.expr else {
-                        return Err(fault(at, "an object has fields"));
-                    };
-                    let name = Node::Literal(Literal::Text(unescape(&entry.field)));
-                    entries.push((name, self.read(&entry.value)?, entry.optional));
+                for field in &message.fields {
+                    let name = Node::Literal(Literal::Text(unescape(&field.name)));
+                    entries.push((name, self.read(&field.value)?, field.optional));
                 }
                 Node::Map(entries)
             }
-            Expr::Unspecified => return Err(fault(at, "syntax error")),
+            ExprKind::Comprehension(fold) => self.fold(fold)?,
+            ExprKind::Bind { variable, value, expression } => Node::Bind {
+                value: self.boxed(value)?,
+                variable: variable.clone(),
+                expression: Box::new(self.within(&[variable], expression)?),
+            },
+            ExprKind::OptionalMap { of, variable, expression, flat } => Node::OptionalMap {
+                of: self.boxed(of)?,
+                variable: variable.clone(),
+                expression: Box::new(self.within(&[variable], expression)?),
+                flat: *flat,
+            },
+            ExprKind::Pairs(pairs) => self.pairs(pairs)?,
         })
     }
 
-    fn boxed(&mut self, node: &IdedExpr) -> Result<Box<Node>, ExpressionError> {
+    fn boxed(&mut self, node: &Expr) -> Result<Box<Node>, ExpressionError> {
         self.read(node).map(Box::new)
     }
 
     /// Translates an expression with additional variables.
-    fn within(&mut self, names: &[&str], node: &IdedExpr) -> Result<Node, ExpressionError> {
+    fn within(&mut self, names: &[&str], node: &Expr) -> Result<Node, ExpressionError> {
         let before = self.bound.len();
         self.bound.extend(names.iter().map(ToString::to_string));
         let read = self.read(node);
@@ -105,18 +107,16 @@ impl Reader {
     }
 
     /// Returns true for the name `variables`, unless a macro's variable hides it.
-    fn is_composed(&self, node: &IdedExpr) -> bool {
+    fn is_composed(&self, node: &Expr) -> bool {
         !self.composed.is_empty()
-            && matches!(&node.expr, Expr::Ident(name) if name == VARIABLES && !self.bound.contains(name))
+            && node.is_ident(VARIABLES)
+            && !self.bound.iter().any(|bound| bound == VARIABLES)
     }
 
-    fn call(&mut self, at: u64, call: &CallExpr) -> Result<Node, ExpressionError> {
-        if let Some(found) = Macro::of(call) {
-            return self.expand(&found?);
-        }
-        let (name, target, args) = (&call.func_name, call.target.as_deref(), &call.args);
+    fn call(&mut self, at: usize, call: &Call) -> Result<Node, ExpressionError> {
+        let (name, target, args) = (&call.name, call.target.as_deref(), &call.args);
         if let Some(of) = target
-            && let Expr::Ident(namespace) = &of.expr
+            && let ExprKind::Ident(namespace) = &of.kind
             && NAMESPACES.contains(&namespace.as_str())
             && !self.bound.contains(namespace)
         {
@@ -170,54 +170,36 @@ impl Reader {
         .ok_or_else(|| fault(at, "syntax error"))
     }
 
-    fn expand(&mut self, found: &Macro<'_>) -> Result<Node, ExpressionError> {
-        Ok(match found {
-            Macro::Bind { variable, value, expression } => Node::Bind {
-                value: self.boxed(value)?,
-                variable: (*variable).into(),
-                expression: Box::new(self.within(&[variable], expression)?),
-            },
-            Macro::OptionalMap { of, variable, expression, flat } => Node::OptionalMap {
-                of: self.boxed(of)?,
-                variable: (*variable).into(),
-                expression: Box::new(self.within(&[variable], expression)?),
-                flat: *flat,
-            },
-            Macro::Pairs { kind: sort, range, key, value, filter, expression } => {
-                Node::Pairs(Box::new(Pairs {
-                    kind: *sort,
-                    range: self.read(range)?,
-                    key: (*key).into(),
-                    value: (*value).into(),
-                    filter: filter.map(|filter| self.within(&[key, value], filter)).transpose()?,
-                    expression: self.within(&[key, value], expression)?,
-                }))
-            }
-        })
+    fn pairs(&mut self, pairs: &PairsMacro) -> Result<Node, ExpressionError> {
+        let both = [pairs.key.as_str(), pairs.value.as_str()];
+        Ok(Node::Pairs(Box::new(Pairs {
+            kind: pairs.kind,
+            range: self.read(&pairs.range)?,
+            key: pairs.key.clone(),
+            value: pairs.value.clone(),
+            filter: pairs.filter.as_ref().map(|filter| self.within(&both, filter)).transpose()?,
+            expression: self.within(&both, &pairs.expression)?,
+        })))
     }
 
-    fn fold(&mut self, at: u64, fold: &ComprehensionExpr) -> Result<Node, ExpressionError> {
-        if fold.iter_var2.is_some() {
-            return Err(fault(at, "syntax error"));
-        }
-        let range = self.read(&fold.iter_range)?;
-        let init = self.read(&fold.accu_init)?;
-        let both = [fold.accu_var.as_str(), fold.iter_var.as_str()];
+    fn fold(&mut self, fold: &Comprehension) -> Result<Node, ExpressionError> {
+        let range = self.read(&fold.range)?;
+        let init = self.read(&fold.init)?;
+        let both = [ACCUMULATOR, fold.variable.as_str()];
         Ok(Node::Fold(Box::new(MacroLoop {
             range,
             init,
-            condition: self.within(&both, &fold.loop_cond)?,
-            step: as_append(self.within(&both, &fold.loop_step)?, &fold.accu_var),
+            condition: self.within(&both, &fold.condition)?,
+            step: as_append(self.within(&both, &fold.step)?),
             result: self.within(&both[..1], &fold.result)?,
-            variable: fold.iter_var.clone(),
-            accumulator: fold.accu_var.clone(),
+            variable: fold.variable.clone(),
         })))
     }
 }
 
 /// Recognizes a step that only appends an item to a list.
-fn as_append(step: Node, accumulator: &str) -> LoopStep {
-    let is_it = |node: &Node| matches!(node, Node::Variable(name) if name == accumulator);
+fn as_append(step: Node) -> LoopStep {
+    let is_it = |node: &Node| matches!(node, Node::Variable(name) if name == ACCUMULATOR);
     let item = |node: Node| match node {
         Node::Call { name, target: None, mut args, pattern } => {
             let appends = name == "_+_"
@@ -246,17 +228,5 @@ fn as_append(step: Node, accumulator: &str) -> LoopStep {
             Ok(item) => LoopStep::Append { when: None, item },
             Err(node) => LoopStep::Any(node.unwrap_or(Node::Literal(Literal::Null))),
         },
-    }
-}
-
-fn literal(value: &LiteralValue) -> Literal {
-    match value {
-        LiteralValue::Null => Literal::Null,
-        LiteralValue::Boolean(value) => Literal::Bool(*value.inner()),
-        LiteralValue::Int(value) => Literal::Int(*value.inner()),
-        LiteralValue::UInt(value) => Literal::Uint(*value.inner()),
-        LiteralValue::Double(value) => Literal::Double(*value.inner()),
-        LiteralValue::String(value) => Literal::Text(value.inner().to_string()),
-        LiteralValue::Bytes(value) => Literal::Bytes(value.inner().to_vec()),
     }
 }

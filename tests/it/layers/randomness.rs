@@ -54,7 +54,6 @@ fn only_the_listed_files_use_random_hash_keys_fault_3() {
 fn simulated_code_starts_no_threads_fault_3() {
     let known = [
         "api/webhook_client/caller.rs",          // no simulation has webhooks
-        "apimachinery/cel/program.rs",           // waited for at once
         "apiserver/audit/log.rs",                // no simulation has an audit log
         "apiserver/profile.rs",                  // no client requests it over HTTP
         "base/task.rs",                          // starts what the others give it

@@ -1,11 +1,11 @@
 //! The costs of functions by the sizes of their arguments, and the sizes of their results.
 
-use cel::common::ast::{Expr, IdedExpr, LiteralValue};
-
 use super::kind::Kind;
 use super::size::{PER_LETTER, PER_PATTERN_LETTER, Size, scaled};
 use super::{Entries, MAKE_LIST, Value, ValueOrigin};
 use crate::cel::check;
+use crate::cel::node::Literal;
+use crate::cel::syntax::{Expr, ExprKind};
 use crate::cel::types::Type;
 
 /// The cost of an authorizer check: the limit of an expression in Kubernetes allows two.
@@ -45,7 +45,7 @@ pub(super) fn call_estimate<'d>(
     name: &str,
     target: Option<&Value<'d>>,
     args: &[&Value<'d>],
-    nodes: &[IdedExpr],
+    nodes: &[Expr],
 ) -> CallEstimate {
     let traversed = |of: &Value<'d>| of.size().cost(PER_LETTER);
     match (name, target, args) {
@@ -127,7 +127,7 @@ fn list_price<'d>(
     name: &str,
     target: Option<&Value<'d>>,
     args: &[&Value<'d>],
-    nodes: &[IdedExpr],
+    nodes: &[Expr],
 ) -> Option<CallEstimate> {
     let number = |at: usize, otherwise: u64| {
         nodes.get(at).and_then(integer).and_then(|n| u64::try_from(n).ok()).unwrap_or(otherwise)
@@ -179,9 +179,9 @@ fn list_item<'d>(list: &Value<'d>) -> Option<Value<'d>> {
     Some(Value { origin: ValueOrigin::None, kind: (**item).clone(), size, entries: None })
 }
 
-fn integer(node: &IdedExpr) -> Option<i64> {
-    match &node.expr {
-        Expr::Literal(LiteralValue::Int(value)) => Some(*value.inner()),
+fn integer(node: &Expr) -> Option<i64> {
+    match &node.kind {
+        ExprKind::Literal(Literal::Int(value)) => Some(*value),
         _ => None,
     }
 }
@@ -251,7 +251,7 @@ pub(super) fn result<'d>(
     name: &str,
     target: Option<&Value<'d>>,
     args: &[&Value<'d>],
-    nodes: &[IdedExpr],
+    nodes: &[Expr],
 ) -> Kind<'d> {
     let first = target.or_else(|| args.first().copied()).map_or(Kind::Dyn, |value| value.kind.clone());
     match name {
@@ -270,12 +270,12 @@ pub(super) fn result<'d>(
         },
         "optional.of" | "optional.ofNonZeroValue" => Kind::optional(first),
         "optional.none" => Kind::optional(Kind::Dyn),
-        "_?._" => match (first, nodes.get(1).map(|node| &node.expr)) {
-            (Kind::Optional(of), Some(Expr::Literal(LiteralValue::String(name)))) => {
-                Kind::optional(of.field(&super::unescape(name.inner())))
+        "_?._" => match (first, nodes.get(1).map(|node| &node.kind)) {
+            (Kind::Optional(of), Some(ExprKind::Literal(Literal::Text(name)))) => {
+                Kind::optional(of.field(&super::unescape(name)))
             }
-            (of, Some(Expr::Literal(LiteralValue::String(name)))) => {
-                Kind::optional(of.field(&super::unescape(name.inner())))
+            (of, Some(ExprKind::Literal(Literal::Text(name)))) => {
+                Kind::optional(of.field(&super::unescape(name)))
             }
             _ => Kind::optional(Kind::Dyn),
         },

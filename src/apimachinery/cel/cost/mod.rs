@@ -10,14 +10,12 @@ mod size;
 #[cfg(test)]
 mod tests;
 
-use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr};
-
 use self::calls::CallEstimate;
 use self::kind::Kind;
 use self::size::Size;
 use super::decl_type::{self, DeclType, KEY};
-use super::macros::Macro;
-use super::node::{NAMESPACES, PairKind, unescape};
+use super::node::{Literal, NAMESPACES, PairKind, unescape};
+use super::syntax::{ACCUMULATOR, Call, Comprehension, Expr, ExprKind, MapEntry, PairsMacro, Select};
 
 /// The cost of reading a variable or a field.
 const READ: u64 = 1;
@@ -26,7 +24,7 @@ const MAKE_MAP: u64 = 30;
 const MAKE_OBJECT: u64 = 40;
 
 /// Returns the maximum cost of an expression whose variables have such a schema.
-pub(super) fn estimate(node: &IdedExpr, root: &DeclType) -> u64 {
+pub(super) fn estimate(node: &Expr, root: &DeclType) -> u64 {
     Estimator { root, scope: Vec::new() }.estimate(node).cost
 }
 
@@ -97,48 +95,61 @@ struct Estimator<'d> {
 }
 
 impl<'d> Estimator<'d> {
-    fn estimate(&mut self, node: &IdedExpr) -> Estimate<'d> {
-        match &node.expr {
-            Expr::Literal(literal) => Estimate { cost: 0, value: of_literal(literal) },
-            Expr::Ident(name) => Estimate { cost: READ, value: self.variable(name.trim_start_matches('.')) },
-            Expr::Select(select) => self.select(select),
-            Expr::Call(call) => self.call(call),
-            Expr::List(list) => self.list(&list.elements),
-            Expr::Map(map) => {
-                let entries = map.entries.iter().filter_map(|entry| match &entry.expr {
-                    EntryExpr::MapEntry(entry) => Some((&entry.key, &entry.value)),
-                    EntryExpr::StructField(_) => None,
-                });
-                let (mut cost, mut both, mut kinds) = (MAKE_MAP, None::<Entries>, None);
-                for (key, value) in entries {
-                    let (key, value) = (self.estimate(key), self.estimate(value));
-                    cost = cost.saturating_add(key.cost).saturating_add(value.cost);
-                    let entry = Entries { is_list: false, key: key.value.size(), value: value.value.size() };
-                    both = Some(both.map_or(entry, |both| both.or(entry)));
-                    kinds.get_or_insert((key.value.kind, value.value.kind));
-                }
-                let (key, value) = kinds.unwrap_or((Kind::Dyn, Kind::Dyn));
-                let nothing = Entries { is_list: false, key: Size::exactly(0), value: Size::exactly(0) };
-                let size = Some(Size::exactly(map.entries.len() as u64));
-                let mut value = Value::computed(Kind::map(key, value), size);
-                value.entries = Some(both.unwrap_or(nothing));
-                Estimate { cost, value }
+    fn estimate(&mut self, node: &Expr) -> Estimate<'d> {
+        match &node.kind {
+            ExprKind::Literal(literal) => Estimate { cost: 0, value: of_literal(literal) },
+            ExprKind::Ident(name) => {
+                Estimate { cost: READ, value: self.variable(name.trim_start_matches('.')) }
             }
-            Expr::Struct(made) => {
-                let mut cost = MAKE_OBJECT;
-                for entry in &made.entries {
-                    if let EntryExpr::StructField(entry) = &entry.expr {
-                        cost = cost.saturating_add(self.estimate(&entry.value).cost);
-                    }
-                }
+            ExprKind::Select(select) => self.select(select),
+            ExprKind::Call(call) => self.call(call),
+            ExprKind::List(items, _) => self.list(items),
+            ExprKind::Map(entries) => self.map(entries),
+            ExprKind::Message(message) => {
+                let costs = message.fields.iter().map(|field| self.estimate(&field.value).cost);
+                let cost = costs.fold(MAKE_OBJECT, u64::saturating_add);
                 Estimate { cost, value: Value::computed(Kind::Extension("object"), None) }
             }
-            Expr::Comprehension(fold) => self.fold(fold),
-            Expr::Unspecified => Estimate { cost: 0, value: Value::computed(Kind::Dyn, None) },
+            ExprKind::Comprehension(fold) => self.fold(fold),
+            // Macros that expand to other expressions have the cost of their expansion.
+            ExprKind::Bind { variable, value, expression } => {
+                let value = self.estimate(value);
+                let made = self.within(&[(variable, value.value)], expression);
+                let cost = made.cost.saturating_add(value.cost).saturating_add(MAKE_LIST);
+                Estimate { cost, value: Value { origin: ValueOrigin::None, ..made.value } }
+            }
+            ExprKind::OptionalMap { of, variable, expression, flat } => {
+                // `of.hasValue() ? optional.of(cel.bind(variable, of.value(), expression)) : optional.none()`
+                let of = self.estimate(of);
+                let inner = calls::result("value", Some(&of.value), &[], &[]);
+                let made = self.within(&[(variable, Value::computed(inner, None))], expression);
+                let optional_cost = of.cost.saturating_add(1);
+                let mut cost = made.cost.saturating_add(optional_cost).saturating_add(MAKE_LIST);
+                let kind = if *flat { made.value.kind } else { Kind::optional(made.value.kind) };
+                cost = cost.saturating_add(u64::from(!*flat)).saturating_add(optional_cost);
+                Estimate { cost, value: Value::computed(kind, None) }
+            }
+            ExprKind::Pairs(pairs) => self.pairs(pairs),
         }
     }
 
-    fn list(&mut self, items: &[IdedExpr]) -> Estimate<'d> {
+    fn map(&mut self, entries: &[MapEntry]) -> Estimate<'d> {
+        let (mut cost, mut both, mut kinds) = (MAKE_MAP, None::<Entries>, None);
+        for entry in entries {
+            let (key, value) = (self.estimate(&entry.key), self.estimate(&entry.value));
+            cost = cost.saturating_add(key.cost).saturating_add(value.cost);
+            let entry = Entries { is_list: false, key: key.value.size(), value: value.value.size() };
+            both = Some(both.map_or(entry, |both| both.or(entry)));
+            kinds.get_or_insert((key.value.kind, value.value.kind));
+        }
+        let (key, value) = kinds.unwrap_or((Kind::Dyn, Kind::Dyn));
+        let nothing = Entries { is_list: false, key: Size::exactly(0), value: Size::exactly(0) };
+        let mut value = Value::computed(Kind::map(key, value), Some(Size::exactly(entries.len() as u64)));
+        value.entries = Some(both.unwrap_or(nothing));
+        Estimate { cost, value }
+    }
+
+    fn list(&mut self, items: &[Expr]) -> Estimate<'d> {
         let (mut cost, mut size, mut kind) = (MAKE_LIST, None::<Size>, None);
         for item in items {
             let item = self.estimate(item);
@@ -173,7 +184,7 @@ impl<'d> Estimator<'d> {
         }
     }
 
-    fn select(&mut self, select: &SelectExpr) -> Estimate<'d> {
+    fn select(&mut self, select: &Select) -> Estimate<'d> {
         let of = self.estimate(&select.operand);
         if select.test {
             return Estimate { cost: of.cost, value: Value::computed(Kind::Bool, None) };
@@ -185,15 +196,9 @@ impl<'d> Estimator<'d> {
         Estimate { cost: of.cost.saturating_add(read), value: at(place, kind, None) }
     }
 
-    fn call(&mut self, call: &CallExpr) -> Estimate<'d> {
-        match Macro::of(call) {
-            Some(Ok(found)) => return self.expanded(&found),
-            // The type check has refused the expression already.
-            Some(Err(_)) => return Estimate { cost: 0, value: Value::computed(Kind::Dyn, None) },
-            None => {}
-        }
-        let (mut name, mut target) = (call.func_name.clone(), call.target.as_deref());
-        if let Some(IdedExpr { expr: Expr::Ident(namespace), .. }) = target
+    fn call(&mut self, call: &Call) -> Estimate<'d> {
+        let (mut name, mut target) = (call.name.clone(), call.target.as_deref());
+        if let Some(Expr { kind: ExprKind::Ident(namespace), .. }) = target
             && NAMESPACES.contains(&namespace.as_str())
             && !self.scope.iter().any(|(known, _)| known == namespace)
         {
@@ -233,18 +238,14 @@ impl<'d> Estimator<'d> {
         Estimate { cost: of.cost.saturating_add(index.cost).saturating_add(1), value }
     }
 
-    fn fold(&mut self, fold: &ComprehensionExpr) -> Estimate<'d> {
-        let range = self.estimate(&fold.iter_range);
-        let init = self.estimate(&fold.accu_init);
-        let item = self.item(&range.value);
-        let is_made = matches!(&fold.accu_init.expr, Expr::List(_) | Expr::Map(_));
-        self.scope.push((fold.accu_var.clone(), init.value.clone()));
-        self.scope.push((fold.iter_var.clone(), item));
-        let condition = self.estimate(&fold.loop_cond);
-        let mut step = self.estimate(&fold.loop_step);
-        self.scope.pop();
-        let result = self.estimate(&fold.result);
-        self.scope.pop();
+    fn fold(&mut self, fold: &Comprehension) -> Estimate<'d> {
+        let range = self.estimate(&fold.range);
+        let init = self.estimate(&fold.init);
+        let is_made = matches!(&fold.init.kind, ExprKind::List(..));
+        let both = [(ACCUMULATOR, init.value.clone()), (fold.variable.as_str(), self.item(&range.value))];
+        let condition = self.within(&both, &fold.condition);
+        let mut step = self.within(&both, &fold.step);
+        let result = self.within(&both[..1], &fold.result);
         step.cost = step.cost.saturating_add(condition.cost);
         let kind = if is_made { step.value.kind.clone() } else { result.value.kind };
         let (init, init_cost) = (init.value, init.cost);
@@ -276,7 +277,7 @@ impl<'d> Estimator<'d> {
     }
 
     /// Estimates an expression with additional variables.
-    fn within(&mut self, bound: &[(&str, Value<'d>)], node: &IdedExpr) -> Estimate<'d> {
+    fn within(&mut self, bound: &[(&str, Value<'d>)], node: &Expr) -> Estimate<'d> {
         let before = self.scope.len();
         self.scope.extend(bound.iter().map(|(name, value)| ((*name).to_string(), value.clone())));
         let estimate = self.estimate(node);
@@ -284,34 +285,13 @@ impl<'d> Estimator<'d> {
         estimate
     }
 
-    /// Macros that expand to other expressions have the cost of their expansion.
-    fn expanded(&mut self, found: &Macro<'_>) -> Estimate<'d> {
-        match found {
-            Macro::Bind { variable, value, expression } => {
-                let value = self.estimate(value);
-                let made = self.within(&[(variable, value.value)], expression);
-                let cost = made.cost.saturating_add(value.cost).saturating_add(MAKE_LIST);
-                Estimate { cost, value: Value { origin: ValueOrigin::None, ..made.value } }
-            }
-            Macro::OptionalMap { of, variable, expression, flat } => {
-                // `of.hasValue() ? optional.of(cel.bind(variable, of.value(), expression)) : optional.none()`
-                let of = self.estimate(of);
-                let inner = calls::result("value", Some(&of.value), &[], &[]);
-                let made = self.within(&[(variable, Value::computed(inner, None))], expression);
-                let optional_cost = of.cost.saturating_add(1);
-                let mut cost = made.cost.saturating_add(optional_cost).saturating_add(MAKE_LIST);
-                let kind = if *flat { made.value.kind } else { Kind::optional(made.value.kind) };
-                cost = cost.saturating_add(u64::from(!*flat)).saturating_add(optional_cost);
-                Estimate { cost, value: Value::computed(kind, None) }
-            }
-            Macro::Pairs { kind: sort, range, key, value, filter, expression } => {
-                let range = self.estimate(range);
-                let both = [(*key, self.key_in(&range.value)), (*value, self.value_in(&range.value))];
-                let filter = filter.map(|filter| self.within(&both, filter).cost);
-                let made = self.within(&both, expression);
-                comprehension_estimate(&range, pairs(*sort, filter, &made))
-            }
-        }
+    fn pairs(&mut self, macro_: &PairsMacro) -> Estimate<'d> {
+        let range = self.estimate(&macro_.range);
+        let (key, value) = (self.key_in(&range.value), self.value_in(&range.value));
+        let both = [(macro_.key.as_str(), key), (macro_.value.as_str(), value)];
+        let filter = macro_.filter.as_ref().map(|filter| self.within(&both, filter).cost);
+        let made = self.within(&both, &macro_.expression);
+        comprehension_estimate(&range, pairs(macro_.kind, filter, &made))
     }
 }
 
@@ -389,15 +369,15 @@ fn choice<'d>(when: u64, yes: &Estimate<'d>, no: &Estimate<'d>) -> Estimate<'d> 
     Estimate { cost, value: Value { entries, ..Value::computed(kind, Some(size)) } }
 }
 
-fn of_literal<'d>(literal: &LiteralValue) -> Value<'d> {
+fn of_literal<'d>(literal: &Literal) -> Value<'d> {
     let (kind, count) = match literal {
-        LiteralValue::Boolean(_) => (Kind::Bool, 1),
-        LiteralValue::Int(_) => (Kind::Int, 1),
-        LiteralValue::UInt(_) => (Kind::Uint, 1),
-        LiteralValue::Double(_) => (Kind::Double, 1),
-        LiteralValue::Null => (Kind::Null, 1),
-        LiteralValue::String(text) => (Kind::Text, text.inner().chars().count() as u64),
-        LiteralValue::Bytes(bytes) => (Kind::Bytes, bytes.inner().len() as u64),
+        Literal::Bool(_) => (Kind::Bool, 1),
+        Literal::Int(_) => (Kind::Int, 1),
+        Literal::Uint(_) => (Kind::Uint, 1),
+        Literal::Double(_) => (Kind::Double, 1),
+        Literal::Null => (Kind::Null, 1),
+        Literal::Text(text) => (Kind::Text, text.chars().count() as u64),
+        Literal::Bytes(bytes) => (Kind::Bytes, bytes.len() as u64),
     };
     Value::computed(kind, Some(Size::exactly(count)))
 }
