@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 
 use super::custom::CustomObject;
+use super::decoder::decode;
 use super::encode::{Encoder, JsonSerializer};
 use super::{Kind, part, pod_preset};
 
@@ -148,7 +149,7 @@ macro_rules! bodies {
             }
             fn into_body(self) -> Body { Body::$kind(Box::new(self)) }
             fn decode(value: serde_json::Value) -> serde_json::Result<Self> {
-                serde_json::from_value(value)
+                decode(value)
             }
             fn to_value(&self) -> serde_json::Value {
                 part::to_value(self)

@@ -9,6 +9,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
+use super::decoder::decode;
 use super::{Kind, part};
 
 /// The field that controllers report in.
@@ -62,7 +63,7 @@ impl CustomObject {
         fields.remove("kind");
         let metadata = match fields.remove("metadata") {
             None | Some(Value::Null) => ObjectMeta::default(),
-            Some(metadata) => serde_json::from_value(metadata)?,
+            Some(metadata) => decode(metadata)?,
         };
         Ok(Self { kind, api_version, metadata, fields, typed: TypedValue::default() })
     }
@@ -70,9 +71,7 @@ impl CustomObject {
     /// Returns the typed value; `None` if the object does not fit the type.
     pub(super) fn typed<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Option<&T> {
         let typed = self.typed.0.get_or_init(|| {
-            serde_json::from_value::<T>(part::to_value(self))
-                .ok()
-                .map(|typed| Box::new(typed) as Box<dyn Any + Send + Sync>)
+            decode::<T>(part::to_value(self)).ok().map(|typed| Box::new(typed) as Box<dyn Any + Send + Sync>)
         });
         typed.as_ref()?.downcast_ref()
     }

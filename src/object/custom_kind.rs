@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::custom::CustomObject;
+use super::decoder::decode;
 use super::encode::Encoder;
 use super::part;
 use super::{Body, Kind, TypedKind};
@@ -100,7 +101,7 @@ impl<T: CustomKind> TypedKind for T {
     }
 
     fn decode(value: Value) -> serde_json::Result<Self> {
-        serde_json::from_value(value)
+        decode(value)
     }
 
     fn to_value(&self) -> Value {

@@ -10,6 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::decoder::decode;
+
 /// A type of the fields of objects.
 pub trait ObjectPart: Sized {
     /// Reads the value from JSON.
@@ -24,7 +26,7 @@ macro_rules! parts {
     ($($type:ty),* $(,)?) => {
         $(impl ObjectPart for $type {
             fn decode(value: Value) -> serde_json::Result<Self> {
-                serde_json::from_value(value)
+                decode(value)
             }
 
             fn to_value(&self) -> Value {
