@@ -62,16 +62,16 @@ impl<'de> Deserializer<'de> for Decoder {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.0 {
-            Value::Object(fields) => visitor.visit_map(Fields { rest: fields.into_iter(), value: None }),
-            other => Err(unexpected(&other, &visitor)),
+        match self.fields(&visitor) {
+            Ok(fields) => visitor.visit_map(fields),
+            Err(error) => Err(error),
         }
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.0 {
-            Value::Array(elements) => visitor.visit_seq(Elements(elements.into_iter())),
-            other => Err(unexpected(&other, &visitor)),
+        match self.elements(&visitor) {
+            Ok(elements) => visitor.visit_seq(elements),
+            Err(error) => Err(error),
         }
     }
 
@@ -106,8 +106,25 @@ impl<'de> Deserializer<'de> for Decoder {
     }
 }
 
+impl Decoder {
+    #[inline(never)]
+    fn fields(self, expected: &dyn Expected) -> Result<Fields, Error> {
+        match self.0 {
+            Value::Object(fields) => Ok(Fields { rest: fields.into_iter(), value: None }),
+            other => Err(unexpected(&other, expected)),
+        }
+    }
+
+    #[inline(never)]
+    fn elements(self, expected: &dyn Expected) -> Result<Elements, Error> {
+        match self.0 {
+            Value::Array(elements) => Ok(Elements(elements.into_iter())),
+            other => Err(unexpected(&other, expected)),
+        }
+    }
+}
+
 /// Returns the error about a value of another type.
-#[cold]
 fn unexpected(value: &Value, expected: &dyn Expected) -> Error {
     let found = match value {
         Value::Null => Unexpected::Unit,
@@ -149,11 +166,17 @@ impl<'de> MapAccess<'de> for Fields {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
-        self.next_name().map(|name| seed.deserialize(Name(name))).transpose()
+        match self.next_name() {
+            Some(name) => seed.deserialize(Name(name)).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        seed.deserialize(self.next()?)
+        match self.next() {
+            Ok(value) => seed.deserialize(value),
+            Err(error) => Err(error),
+        }
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -207,7 +230,10 @@ impl<'de> SeqAccess<'de> for Elements {
     type Error = Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
-        self.0.next().map(|element| seed.deserialize(Decoder(element))).transpose()
+        match self.0.next() {
+            Some(element) => seed.deserialize(Decoder(element)).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn size_hint(&self) -> Option<usize> {
