@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
 use base::sort::SliceOrder;
-use object::owner::{controller_reference, is_controlled_by};
+use object::owner::controller_reference;
 use object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, HEADLESS_SERVICE, SERVICE_NAME};
 use object::{Key, SharedObject};
 
@@ -32,7 +32,7 @@ pub(super) fn is_managed(slice: &EndpointSlice) -> bool {
         == Some(CONTROLLER)
 }
 
-/// Returns the fewest writes that lead from the existing slices to the members.
+/// Returns the fewest writes that lead from the service's existing slices to the members.
 ///
 /// Endpoints stay in their slice; new ones fill slices that change anyway, then the fullest with capacity, then new
 /// slices. A service without endpoints keeps one empty slice. All endpoints are of one address family.
@@ -116,8 +116,7 @@ fn reconcile(
     // A new slice takes the place of one that would be deleted, so that a service that loses or gets its only endpoint
     // has the same slice before and after.
     delete.retain(|slice| {
-        let new: Option<EndpointSlice> = create.pop_if(|_| is_controlled_by(&slice.metadata, service.uid()));
-        let Some(new) = new else { return true };
+        let Some(new): Option<EndpointSlice> = create.pop() else { return true };
         let metadata = ObjectMeta { labels: new.metadata.labels, ..slice.metadata.clone() };
         update.push(EndpointSlice { metadata, ..new });
         false
@@ -319,14 +318,6 @@ mod tests {
         let writes = reconcile(&service, IPV4, &[], &zones, &used);
         assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 1, 0));
         assert_eq!((&writes.update[0].endpoints, &writes.update[0].ports), (&None, &None));
-        let mut foreign = EndpointSlice::clone(&used[0]);
-        foreign.metadata.owner_references = None;
-        let writes = reconcile(&service, IPV4, &[], &zones, &[SharedObject::from_value(foreign)]);
-        assert_eq!(
-            (writes.create.len(), writes.delete.len()),
-            (1, 1),
-            "a slice that the service does not own"
-        );
     }
 
     #[test]
