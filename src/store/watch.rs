@@ -58,7 +58,7 @@ impl Change {
         let previous = self.previous.as_ref()?;
         let former = self.former.get_or_init(|| {
             let mut former = Object::clone(previous);
-            former.meta_mut().resource_version.clone_from(&self.object.meta().resource_version);
+            former.set_revision(self.revision);
             Arc::new(former)
         });
         Some(former.clone())
