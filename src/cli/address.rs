@@ -14,7 +14,7 @@ use kube::{Client, ResourceExt};
 use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_table};
 use super::runtime::runtime;
-use super::why::client_by;
+use super::why::client_for;
 use console_data::decoded::TypedApi;
 use object::host_ports::declared_ports;
 use object::pod::is_terminal;
@@ -41,7 +41,7 @@ type Row = [String; 4];
 
 pub(super) fn run(request: &AddressRequest) -> Result<()> {
     runtime()?.block_on(async {
-        let client = client_by(&request.instance, request.kubeconfig.as_deref()).await?;
+        let client = client_for(&request.instance, request.kubeconfig.as_deref()).await?;
         let mirrors = mirrors(&client).await?;
         let rows = rows(&client, request, &mirrors).await?;
         if rows.is_empty() {

@@ -1,10 +1,9 @@
 //! `podium apply`, `podium delete` and `podium kubeconfig`, and clients of the instance of a data directory (CLI-4).
 
-use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use kube::Client;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::flags::{InstanceArgs, ManifestRequest};
 use super::output::{eprint_line, print_line};
@@ -79,30 +78,34 @@ fn depth(request: &ManifestRequest) -> Depth {
 
 /// Prints the kubeconfig of the instance that runs on a data directory.
 pub(super) fn print_kubeconfig(instance: &InstanceArgs) -> Result<()> {
-    print_line(kubeconfig_of(instance)?.trim_end());
+    let path = kubeconfig_of(instance)?;
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    print_line(text.trim_end());
     Ok(())
 }
 
 /// Returns a client of the instance that runs on a data directory.
 pub(super) async fn client_of(instance: &InstanceArgs) -> Result<Client> {
-    let kubeconfig = Kubeconfig::from_yaml(&kubeconfig_of(instance)?)?;
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    client_by(&kubeconfig_of(instance)?).await
+}
+
+/// Returns a client of the current context of a kubeconfig.
+pub(super) async fn client_by(kubeconfig: &Path) -> Result<Client> {
+    let config =
+        console_data::kubeconfig::current_context(kubeconfig).await.map_err(|error| anyhow!(error))?;
     Ok(Client::try_from(config)?)
 }
 
-/// Returns the text of the kubeconfig of the instance that runs on a data directory. A stopped instance leaves its
+/// Returns the path of the kubeconfig of the instance that runs on a data directory. A stopped instance leaves its
 /// kubeconfig there.
-fn kubeconfig_of(instance: &InstanceArgs) -> Result<String> {
+fn kubeconfig_of(instance: &InstanceArgs) -> Result<PathBuf> {
     let directory = match &instance.data_dir {
         Some(directory) => directory.clone(),
         None => default_data_dir()?,
     };
     let path = directory.join("kubeconfig");
-    match std::fs::read_to_string(&path) {
-        Ok(text) if running_instance(&directory).is_some() => Ok(text),
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot read {}", path.display()))
-        }
-        _ => bail!("podium is not running on {}", directory.display()),
+    if running_instance(&directory).is_none() || !path.exists() {
+        bail!("podium is not running on {}", directory.display());
     }
+    Ok(path)
 }

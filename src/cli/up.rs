@@ -216,7 +216,7 @@ async fn client_config(
     options: &KubeConfigOptions,
 ) -> Result<(kube::Config, String)> {
     let path = target.kubeconfig.as_deref();
-    let kubeconfig = console_data::contexts::kubeconfig(path).map_err(|why| match path {
+    let kubeconfig = console_data::kubeconfig::read(path).map_err(|why| match path {
         Some(_) => anyhow!(why),
         None => anyhow!("{why}, or use --kubeconfig; podium without arguments starts a cluster"),
     })?;

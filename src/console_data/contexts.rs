@@ -4,15 +4,15 @@
 //! switches to it, so that a cluster that does not answer is reported and the present one stays open.
 
 use std::fmt;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
 use kube::Client;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::KubeConfigOptions;
 use serde::{Deserialize, Serialize};
 
 use super::action::{error_text, silence_text};
+use super::kubeconfig;
 
 /// The timeout for a cluster's answer, including any credential plugin.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -105,31 +105,9 @@ pub fn server_address(path: Option<&Path>, context: &str) -> Option<String> {
     url.authority().map(ToString::to_string)
 }
 
-/// Reads a kubeconfig; without a path, kubectl's default one. An error names the file. Reads files.
-pub fn kubeconfig(path: Option<&Path>) -> Result<Kubeconfig, String> {
-    let Some(path) = path else { return default_kubeconfig() };
-    Kubeconfig::read_from(path).map_err(|error| match error {
-        KubeconfigError::ReadConfig(error, _) => {
-            format!("cannot read the kubeconfig {}: {error}", path.display())
-        }
-        error => format!("{}: {error}", path.display()),
-    })
-}
-
-/// Reads kubectl's default kubeconfig. If there is none, the error says which file is missing and how to name another.
-/// Reads files.
-pub fn default_kubeconfig() -> Result<Kubeconfig, String> {
-    Kubeconfig::read().map_err(|error| match error {
-        KubeconfigError::ReadConfig(error, path) if error.kind() == ErrorKind::NotFound => {
-            format!("no kubeconfig: {} does not exist; set KUBECONFIG to another file", path.display())
-        }
-        error => format!("cannot read the kubeconfig: {error}"),
-    })
-}
-
 /// Lists the contexts of a kubeconfig in the order of the file; without a path, of kubectl's default file. Reads files.
 pub fn list(path: Option<&Path>) -> Result<Vec<ContextEntry>, String> {
-    let config = kubeconfig(path)?;
+    let config = kubeconfig::read(path)?;
     let current = config.current_context.clone();
     let entries = config.contexts.iter().take(MAX_CONTEXTS).map(|named| {
         let context = named.context.clone().unwrap_or_default();
@@ -157,7 +135,7 @@ pub fn client(mut config: kube::Config) -> Result<(String, Client), kube::Error>
 
 /// Connects to the cluster of a context.
 pub async fn connect(path: Option<&Path>, name: &str) -> Result<ConnectedCluster, String> {
-    let config = kubeconfig(path)?;
+    let config = kubeconfig::read(path)?;
     if !config.contexts.iter().any(|context| context.name == name) {
         return Err(format!("the kubeconfig has no context {name:?}"));
     }

@@ -42,6 +42,7 @@ pub mod index;
 pub mod journal;
 pub(crate) mod jq;
 pub mod kind_view;
+pub mod kubeconfig;
 pub mod links;
 pub mod list;
 pub mod message;

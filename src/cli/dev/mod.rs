@@ -32,9 +32,8 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use kube::Client;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -52,6 +51,7 @@ use base::clock::Clock;
 use base::quote::shell_word;
 use cluster::{Cluster, ClusterConfig, declared_images, default_data_dir, running_instance};
 use console::ConsoleOptions;
+use console_data::kubeconfig::current_context;
 use console_data::project::Project;
 use deployment::Deployment;
 use images::ImageEntry;
@@ -301,8 +301,7 @@ async fn start(args: &ClusterArgs, config: ClusterConfig, is_quiet: bool) -> Res
     });
     if let Some((pid, data_dir)) = running {
         let log = logging::start(&data_dir, args.log_level, Stderr::Silent);
-        let kubeconfig = Kubeconfig::read_from(data_dir.join("kubeconfig"))?;
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        let config = current_context(&data_dir.join("kubeconfig")).await.map_err(|error| anyhow!(error))?;
         let (origin, client) = console_data::contexts::client(config)?;
         if !is_quiet {
             print_line(&format!("using the cluster that runs in {} (pid {pid})", data_dir.display()));

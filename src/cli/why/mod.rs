@@ -8,11 +8,10 @@ mod text;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use kube::Client;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 
-use super::apply::client_of;
+use super::apply::{client_by, client_of};
 use super::flags::InstanceArgs;
 use super::output::{eprint_line, print_line};
 use super::runtime::runtime;
@@ -88,13 +87,13 @@ async fn build_report(request: &WhyRequest) -> Result<Report, Failure> {
 }
 
 async fn client(request: &WhyRequest) -> Result<Client> {
-    client_by(&request.instance, request.kubeconfig.as_deref()).await
+    client_for(&request.instance, request.kubeconfig.as_deref()).await
 }
 
 /// Returns a client with this kubeconfig, or with the instance's own.
-pub(super) async fn client_by(instance: &InstanceArgs, kubeconfig: Option<&Path>) -> Result<Client> {
-    let Some(path) = kubeconfig else { return client_of(instance).await };
-    let kubeconfig = Kubeconfig::read_from(path).with_context(|| path.display().to_string())?;
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    Ok(Client::try_from(config)?)
+pub(super) async fn client_for(instance: &InstanceArgs, kubeconfig: Option<&Path>) -> Result<Client> {
+    match kubeconfig {
+        Some(path) => client_by(path).await,
+        None => client_of(instance).await,
+    }
 }
