@@ -13,7 +13,7 @@
 //!
 //! | layer | purpose | may use |
 //! |---|---|---|
-//! | [`base`] | clock (the only source of time), supervised tasks, back-off; knows no Kubernetes except its time types | – |
+//! | [`base`] | clock (the only source of time), supervised tasks, back-off, sorts, types from JSON; knows no Kubernetes except its time types | – |
 //! | [`object`] | vocabulary: the Kind table, objects, keys, quantities, selectors | base |
 //! | [`extension`] | Podium's own kinds as custom resources: their Rust types, and the definitions derived from them | object, base |
 //! | [`manifest`] | YAML and JSON documents with positions; the only user of YAML | object, base |

@@ -433,7 +433,7 @@ impl ApiError {
                 ..StatusDetails::default()
             }),
             Self::Denied { details, .. } => {
-                details.as_ref().and_then(|details| serde_json::from_value(Value::clone(details)).ok())
+                details.as_ref().and_then(|details| base::json::from_value(Value::clone(details)).ok())
             }
             Self::NoSuchResource | Self::UnsupportedMediaType(_) | Self::Unprocessable(_) => {
                 Some(StatusDetails::default())

@@ -214,7 +214,7 @@ fn request_identity(served: ServedKind, namespace: Option<&str>, query: &Query) 
 
 fn read_token(text: &str) -> Result<Token, ApiError> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok();
-    bytes.and_then(|b| serde_json::from_slice(&b).ok()).ok_or_else(|| {
+    bytes.and_then(|b| base::json::from_slice(&b).ok()).ok_or_else(|| {
         ApiError::BadRequest(
             "invalid continue token: continue key is not valid: it was not issued by this server".into(),
         )

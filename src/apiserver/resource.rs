@@ -345,7 +345,7 @@ async fn change_scale(
     let options = write_options::of_write(format)?;
     let decode = |value: Value| -> Result<Scale, ApiError> {
         check_name(&value, &key.name)?;
-        serde_json::from_value(value).map_err(|e| ApiError::BadRequest(format!("cannot decode Scale: {e}")))
+        base::json::from_value(value).map_err(|e| ApiError::BadRequest(format!("cannot decode Scale: {e}")))
     };
     let scale = if request.method() == Method::PUT {
         let scale = decode(body::read_value(request).await?.value)?;
@@ -390,7 +390,7 @@ pub(super) async fn bind(
     format: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let value = body::read_value(request).await?.value;
-    let binding: Binding = serde_json::from_value(value)
+    let binding: Binding = base::json::from_value(value)
         .map_err(|error| ApiError::BadRequest(format!("cannot decode Binding: {error}")))?;
     let named = binding.metadata.name.as_deref().filter(|named| !named.is_empty());
     if let Some(name) = name {
@@ -430,7 +430,7 @@ async fn issue_token(
         let kind = Kind::ServiceAccount;
         let body =
             server.api().admit_new_below(kind, account, "token", &options, || body.clone())?.unwrap_or(body);
-        let request = serde_json::from_value(body)
+        let request = base::json::from_value(body)
             .map_err(|error| ApiError::BadRequest(format!("cannot decode TokenRequest: {error}")))?;
         authorization::restrict_token(server.api(), format.user.as_deref(), account, &request)?;
         let mut issued = server.api().issue_token(account, request)?;
@@ -457,7 +457,7 @@ async fn finalize(
     let body = body::read_value(request).await?.value;
     check_name(&body, &key.name)?;
     let finalizers: Option<Vec<String>> =
-        body.pointer("/spec/finalizers").and_then(|f| serde_json::from_value(f.clone()).ok());
+        body.pointer("/spec/finalizers").and_then(|f| base::json::from_value(f.clone()).ok());
     let version = body.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(ToString::to_string);
     let options = write_options::of_write(format)?;
     let edit = |current: &Object| {

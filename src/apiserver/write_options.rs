@@ -54,7 +54,7 @@ fn checked(format: &ResponseFormat, mut wrong: Vec<Cause>) -> Result<WriteOption
 pub(super) fn of_delete(body: Option<Value>, format: &ResponseFormat) -> Result<DeleteOptions, ApiError> {
     let given = match body {
         None | Some(Value::Null) => Given::default(),
-        Some(body) => serde_json::from_value(body)
+        Some(body) => base::json::from_value(body)
             .map_err(|error| ApiError::BadRequest(format!("cannot decode DeleteOptions: {error}")))?,
     };
     let query = &format.query;

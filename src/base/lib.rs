@@ -15,6 +15,7 @@ mod gate;
 mod handshake_signatures;
 pub mod hex;
 pub mod insecure_verifier;
+pub mod json;
 pub mod layers;
 pub mod mistakes;
 pub mod optional_file;

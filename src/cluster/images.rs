@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::Value;
 
 use super::config::ConfigFile;
 use super::error::StartError;
@@ -205,25 +204,13 @@ fn read_file(file: &Path) -> (Vec<ImageEntry>, Vec<String>) {
 }
 
 fn read_entry(document: &Document) -> Result<ImageEntry, Vec<String>> {
-    let entry: ImageEntry = serde_json::from_value(document.value.clone()).map_err(|error| {
-        let field = wrong_field(&document.value).unwrap_or_default();
-        vec![document.error(&field, error.to_string()).to_string()]
-    })?;
+    let entry: ImageEntry = base::json::from_value(document.value.clone())
+        .map_err(|error| vec![document.error(error.path(), error.to_string()).to_string()])?;
     let faults = entry.faults();
     if faults.is_empty() {
         return Ok(entry);
     }
     Err(faults.into_iter().map(|(field, why)| document.error(&field, why).to_string()).collect())
-}
-
-/// The first field that is invalid by itself, regardless of the entry's other fields.
-fn wrong_field(value: &Value) -> Option<String> {
-    let alone = |field: &&String| {
-        let mut entry = serde_json::json!({"name": "x"});
-        entry[field.as_str()] = value[field.as_str()].clone();
-        serde_json::from_value::<ImageEntry>(entry).is_err()
-    };
-    value.as_object()?.keys().find(alone).cloned()
 }
 
 #[cfg(test)]

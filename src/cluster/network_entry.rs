@@ -62,7 +62,7 @@ impl NetworkEntry {
 
     /// Reads the entry of a data directory; `None` where pods share the machine's network.
     pub fn read(data_dir: &Path) -> Option<Self> {
-        serde_json::from_str(&std::fs::read_to_string(data_dir.join(FILE)).ok()?).ok()
+        base::json::from_str(&std::fs::read_to_string(data_dir.join(FILE)).ok()?).ok()
     }
 
     /// The path of the fabric process's socket.

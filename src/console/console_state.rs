@@ -20,7 +20,7 @@ impl ConsoleState {
     /// Reads the saved state; empty if the file is absent or unreadable, because it is a convenience only.
     pub(crate) fn read(dir: Option<&Path>) -> Self {
         let text = dir.and_then(|dir| std::fs::read_to_string(path(dir)).ok());
-        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+        text.and_then(|text| base::json::from_str(&text).ok()).unwrap_or_default()
     }
 
     /// Returns the selected theme, unless `configured`, the theme in `console.toml`, has changed since the selection.

@@ -313,7 +313,8 @@ pub async fn patch(
         PatchKind::Merge => Patch::Merge(body),
         PatchKind::Strategic => Patch::Strategic(body),
         PatchKind::Json => {
-            let patch = serde_json::from_value(body.clone()).map_err(kube::Error::SerdeError)?;
+            let patch = base::json::from_value(body.clone())
+                .map_err(|error| kube::Error::SerdeError(error.into()))?;
             let patch: Patch<Value> = Patch::Json(patch);
             return send(&api, &target.path_name(), subresource, params, &patch).await;
         }
@@ -336,7 +337,7 @@ async fn send<P: serde::Serialize + std::fmt::Debug>(
 }
 
 fn typed(body: &Value) -> Result<DynamicObject, kube::Error> {
-    serde_json::from_value(body.clone()).map_err(kube::Error::SerdeError)
+    base::json::from_value(body.clone()).map_err(|error| kube::Error::SerdeError(error.into()))
 }
 
 fn value_of<T: serde::Serialize>(object: &T) -> Value {

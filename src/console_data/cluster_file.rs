@@ -49,7 +49,7 @@ impl ClusterFiles {
         }
         let mut text = String::new();
         std::fs::File::open(&path).ok()?.take(self.max_bytes).read_to_string(&mut text).ok()?;
-        let read = serde_json::from_str(&text);
+        let read = base::json::from_str(&text);
         read.inspect_err(|error| {
             tracing::warn!(path = %path.display(), %error, "cannot read {} of the last run", self.description);
         })

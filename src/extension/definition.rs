@@ -29,7 +29,7 @@ pub(crate) fn definition<T: CustomResourceExt + JsonSchema>() -> CustomResourceD
     {
         status["default"] = json!({});
     }
-    let schema = serde_json::from_value(schema).expect("a derived schema is a schema of a definition");
+    let schema = base::json::from_value(schema).expect("a derived schema is a schema of a definition");
     let mut definition = T::crd();
     for version in &mut definition.spec.versions {
         version.schema = Some(CustomResourceValidation { open_api_v3_schema: Some(Clone::clone(&schema)) });

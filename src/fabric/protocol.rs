@@ -109,5 +109,5 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Opti
     if length == 0 {
         return Ok(None);
     }
-    Ok(Some((serde_json::from_slice(&bytes[..length])?, beside)))
+    Ok(Some((base::json::from_slice(&bytes[..length]).map_err(io::Error::other)?, beside)))
 }

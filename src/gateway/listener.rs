@@ -104,7 +104,7 @@ pub(super) struct GatewayContext<'a> {
 pub(super) fn read_spec(object: &Object) -> Result<GatewaySpec, String> {
     let spec = object.custom().and_then(|custom| custom.fields.get("spec")).cloned();
     let spec = spec.unwrap_or_else(|| Value::Object(Map::new()));
-    serde_json::from_value(spec).map_err(|error| error.to_string())
+    base::json::from_value(spec).map_err(|error| error.to_string())
 }
 
 /// Validates a Gateway on its own, without regard to others; adds the Secrets that it refers to to `named`.

@@ -66,7 +66,7 @@ impl Route {
     /// Reads an HTTPRoute; `None` if not even its parents can be read.
     pub(super) fn read(object: &Object) -> Option<Self> {
         let spec = object.custom()?.fields.get("spec").cloned().unwrap_or_else(|| Value::Object(Map::new()));
-        let mut head: RouteHead = match serde_json::from_value(spec.clone()) {
+        let mut head: RouteHead = match base::json::from_value(spec.clone()) {
             Ok(head) => head,
             Err(error) => {
                 tracing::debug!("cannot parse HTTPRoute {}: {error}", object.key());
@@ -96,7 +96,7 @@ fn check_hostnames(hostnames: &[String]) -> Result<(), RouteProblem> {
 }
 
 fn read_rules(spec: Value) -> Result<Vec<Rule>, RouteProblem> {
-    let RouteRules { rules } = serde_json::from_value(spec)
+    let RouteRules { rules } = base::json::from_value(spec)
         .map_err(|error| RouteProblem::unsupported(format!("cannot parse the rules: {error}")))?;
     let matches: usize = rules.iter().map(|rule| rule.matches.len().max(1)).sum();
     if matches > MAX_MATCHES {

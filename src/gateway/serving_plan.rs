@@ -43,7 +43,7 @@ pub(super) struct GatewayObjects {
 
 fn spec_of<T: serde::de::DeserializeOwned>(object: &Object) -> Option<T> {
     let spec: &Value = object.custom()?.fields.get("spec")?;
-    serde_json::from_value(spec.clone()).ok()
+    base::json::from_value(spec.clone()).ok()
 }
 
 /// Returns whether a GatewayClass belongs to this controller.

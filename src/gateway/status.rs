@@ -110,7 +110,7 @@ pub(super) fn write(api: &Api, kind: Kind, object: &Object, make: impl Fn(&Map<S
 fn conditions(before: Option<&Value>, drafts: Vec<ConditionDraft>, at: ConditionContext<'_>) -> Value {
     let before = before.and_then(Value::as_array).into_iter().flatten();
     let mut all: Vec<Condition> =
-        before.filter_map(|condition| serde_json::from_value(condition.clone()).ok()).collect();
+        before.filter_map(|condition| base::json::from_value(condition.clone()).ok()).collect();
     for ConditionDraft { type_, holds, cause: Cause { reason, message } } in drafts {
         let condition = Condition {
             type_: type_.into(),

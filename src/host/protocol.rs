@@ -285,7 +285,7 @@ pub async fn read_json<R: AsyncRead + Unpin, T: DeserializeOwned>(
     limit: usize,
 ) -> std::io::Result<Option<T>> {
     let Some(body) = read_frame(reader, limit).await? else { return Ok(None) };
-    serde_json::from_slice(&body).map(Some).map_err(std::io::Error::other)
+    base::json::from_slice(&body).map(Some).map_err(std::io::Error::other)
 }
 
 /// Reads a length and as many bytes; none at a clean end.

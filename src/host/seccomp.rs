@@ -172,7 +172,7 @@ impl std::error::Error for InvalidProfile {}
 impl SeccompProfile {
     /// Reads a profile in JSON, in the form of the OCI runtime specification. Unknown fields are ignored.
     pub fn from_json(text: &str) -> Result<Self, InvalidProfile> {
-        let profile: Self = serde_json::from_str(text).map_err(|error| InvalidProfile(error.to_string()))?;
+        let profile: Self = base::json::from_str(text).map_err(|error| InvalidProfile(error.to_string()))?;
         let numbers = profile.syscalls.iter().filter_map(|rule| rule.errno_ret);
         if let Some(number) = numbers.chain(profile.default_errno_ret).find(|number| *number > MAX_ERRNO) {
             return Err(InvalidProfile(format!("errnoRet {number} is no error number")));

@@ -102,14 +102,13 @@ impl ConfigText {
 
     /// Decodes the value of a field; `field` is empty for the document.
     fn decode_at<T: DeserializeOwned>(&self, field: &str, value: &Value) -> Result<T, ManifestError> {
-        serde_path_to_error::deserialize(value).map_err(|error| {
-            let below = error.path().to_string();
-            let field = match below.as_str() {
-                "." => field.to_owned(),
+        base::json::from_value(value.clone()).map_err(|error| {
+            let field = match error.path() {
+                "" => field.to_owned(),
                 below if field.is_empty() || below.starts_with('[') => format!("{field}{below}"),
                 below => format!("{field}.{below}"),
             };
-            self.fault(&field, with_the_nearest_name(&error.into_inner().to_string()))
+            self.fault(&field, with_the_nearest_name(&error.to_string()))
         })
     }
 }

@@ -11,9 +11,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 
 use super::custom::CustomObject;
-use super::decoder::decode;
 use super::encode::{Encoder, JsonSerializer};
 use super::{Kind, part, pod_preset};
+use base::json;
 
 /// A Rust type of a kind: of a built-in kind ([`BuiltinKind`]), or of a custom resource ([`CustomKind`](super::CustomKind)).
 pub trait TypedKind:
@@ -149,7 +149,7 @@ macro_rules! bodies {
             }
             fn into_body(self) -> Body { Body::$kind(Box::new(self)) }
             fn decode(value: serde_json::Value) -> serde_json::Result<Self> {
-                decode(value)
+                Ok(json::from_value(value)?)
             }
             fn to_value(&self) -> serde_json::Value {
                 part::to_value(self)

@@ -9,8 +9,8 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-use super::decoder::decode;
 use super::{Kind, part};
+use base::json;
 
 /// The field that controllers report in.
 const STATUS: &str = "status";
@@ -63,7 +63,7 @@ impl CustomObject {
         fields.remove("kind");
         let metadata = match fields.remove("metadata") {
             None | Some(Value::Null) => ObjectMeta::default(),
-            Some(metadata) => decode(metadata)?,
+            Some(metadata) => json::from_value(metadata)?,
         };
         Ok(Self { kind, api_version, metadata, fields, typed: TypedValue::default() })
     }
@@ -71,7 +71,9 @@ impl CustomObject {
     /// Returns the typed value; `None` if the object does not fit the type.
     pub(super) fn typed<T: DeserializeOwned + Send + Sync + 'static>(&self) -> Option<&T> {
         let typed = self.typed.0.get_or_init(|| {
-            decode::<T>(part::to_value(self)).ok().map(|typed| Box::new(typed) as Box<dyn Any + Send + Sync>)
+            json::from_value::<T>(part::to_value(self))
+                .ok()
+                .map(|typed| Box::new(typed) as Box<dyn Any + Send + Sync>)
         });
         typed.as_ref()?.downcast_ref()
     }

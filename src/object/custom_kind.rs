@@ -12,10 +12,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::custom::CustomObject;
-use super::decoder::decode;
 use super::encode::Encoder;
 use super::part;
 use super::{Body, Kind, TypedKind};
+use base::json;
 
 /// The Rust type of a custom resource in its storage version. [`custom_kind`](crate::custom_kind!) implements the trait
 /// for a type that is derived with `kube::CustomResource`. There may be one such type for each kind.
@@ -101,7 +101,7 @@ impl<T: CustomKind> TypedKind for T {
     }
 
     fn decode(value: Value) -> serde_json::Result<Self> {
-        decode(value)
+        Ok(json::from_value(value)?)
     }
 
     fn to_value(&self) -> Value {

@@ -14,7 +14,6 @@ pub mod conditions;
 pub mod config;
 mod custom;
 mod custom_kind;
-mod decoder;
 pub mod definition_schemas;
 mod encode;
 pub mod finalizers;

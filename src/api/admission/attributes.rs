@@ -77,7 +77,7 @@ impl<'a> Subject<'a> {
                     clippy::disallowed_methods,
                     reason = "invalid labels match as none and are refused later"
                 )]
-                let labels = serde_json::from_value(labels).unwrap_or_default();
+                let labels = base::json::from_value(labels).unwrap_or_default();
                 Some(Cow::Owned(labels))
             }
         }

@@ -115,7 +115,7 @@ impl Draft for ObjectDraft<'_> {
         let kinds = api.kinds();
         let mut next = if self.attributes.subresource == "scale" {
             let scaled: k8s_openapi::api::autoscaling::v1::Scale =
-                serde_json::from_value(value).map_err(|error| unreadable(error.to_string()))?;
+                base::json::from_value(value).map_err(|error| unreadable(error.to_string()))?;
             let replicas = scaled.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(0);
             crate::object_checks::check_scale(before.name(), replicas)?;
             let mut next = before.clone();

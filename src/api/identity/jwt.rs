@@ -173,7 +173,7 @@ impl Signer {
             .verify(text.as_bytes(), &decode(signature)?)
             .map_err(|_| bad("invalid signature"))?;
         let mut payload: Payload =
-            serde_json::from_slice(&decode(payload)?).map_err(|_| bad("the token has invalid claims"))?;
+            base::json::from_slice(&decode(payload)?).map_err(|_| bad("the token has invalid claims"))?;
         if payload.iss != issuer {
             if !ClusterDomain::is_issuer(&payload.iss) {
                 return Err(bad("the token has another issuer"));

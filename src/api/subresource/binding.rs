@@ -21,7 +21,7 @@ impl Api {
         let admitted = self.admit_new_below(Kind::Pod, pod, "binding", options, carried)?;
         let binding = match admitted {
             Some(admitted) => {
-                serde_json::from_value(admitted).map_err(|error| ApiError::Internal(error.to_string()))?
+                base::json::from_value(admitted).map_err(|error| ApiError::Internal(error.to_string()))?
             }
             None => binding,
         };

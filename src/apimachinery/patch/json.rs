@@ -19,7 +19,7 @@ pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> 
         let text = format!("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}");
         return Err(PatchError::TooLarge(text));
     }
-    let patch: json_patch::Patch = serde_json::from_value(patch)
+    let patch: json_patch::Patch = base::json::from_value(patch)
         .map_err(|e| PatchError::BadRequest(format!("error decoding patch: {e}")))?;
     let mut patched = current.clone();
     let mut copied = 0;

@@ -149,7 +149,7 @@ impl AuditPolicy {
     pub fn read(text: &str) -> Result<Self, AuditPolicyError> {
         let value = manifest::from_yaml(text).map_err(|error| AuditPolicyError(error.to_string()))?;
         let given: PolicyInput =
-            serde_json::from_value(value).map_err(|error| AuditPolicyError(error.to_string()))?;
+            base::json::from_value(value).map_err(|error| AuditPolicyError(error.to_string()))?;
         if (given.api_version.as_str(), given.kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
             let message =
                 format!("expected a Policy of audit.k8s.io/v1, got {} {}", given.api_version, given.kind);

@@ -73,7 +73,7 @@ impl Deployment {
         let record = directory.join(format!("project-{project}.json"));
         // Without the record nothing is deleted.
         let created =
-            serde_json::from_str(&base::optional_file::read_optional(&record)).ok().unwrap_or_default();
+            base::json::from_str(&base::optional_file::read_optional(&record)).ok().unwrap_or_default();
         Ok(Self { client, project, namespace: namespace.to_owned(), record, created, _lock: lock })
     }
 

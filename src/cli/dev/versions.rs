@@ -85,7 +85,7 @@ impl ImageVersions {
         };
         let text = base::optional_file::read_optional(directory.join(format!("{file_name}.json")));
         // Without the record the versions are made again.
-        let versions = serde_json::from_str(&text).ok().unwrap_or_default();
+        let versions = base::json::from_str(&text).ok().unwrap_or_default();
         let programs = program_files::directory(data_dir)?.join(&file_name);
         let data_dir = data_dir.to_path_buf();
         let versions = Self { data_dir, entry: entry.clone(), file_name, versions, programs, _lock: lock };

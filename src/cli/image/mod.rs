@@ -76,7 +76,7 @@ impl CatalogueArgs {
             Some(path) => {
                 let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
                 let value = manifest::from_yaml(&text).with_context(|| path.display().to_string())?;
-                serde_json::from_value(value).with_context(|| path.display().to_string())?
+                base::json::from_value(value).with_context(|| path.display().to_string())?
             }
             None => ConfigFile::default(),
         };

@@ -376,7 +376,7 @@ async fn answered(
     if code.is_success() {
         return serde_json::from_slice(&body).map_err(kube::Error::SerdeError);
     }
-    let status = serde_json::from_slice::<Status>(&body).unwrap_or_else(|_| {
+    let status = base::json::from_slice::<Status>(&body).unwrap_or_else(|_| {
         // The response is not a Status: a proxy between client and server may have sent it.
         let text = String::from_utf8_lossy(&body);
         Status::failure(text.trim(), "Failed to parse error data").with_code(code.as_u16())

@@ -101,7 +101,7 @@ fn marked(path: &Path) -> Result<Option<DirectoryState>, DataDirError> {
     let Some(text) = read_private(&path.join(MARK))? else { return Ok(None) };
     // Only this user can have written the mark. An invalid one counts as that of a permanent cluster, so that nothing
     // is removed.
-    let mark = serde_json::from_str(&text).unwrap_or(OwnershipMark { ephemeral: false });
+    let mark = base::json::from_str(&text).unwrap_or(OwnershipMark { ephemeral: false });
     Ok(Some(if mark.ephemeral { DirectoryState::Ephemeral } else { DirectoryState::Persistent }))
 }
 

@@ -77,7 +77,7 @@ pub(super) fn requested_node(node: &Node) -> Option<DesiredNode> {
         _ => return None,
     };
     let status = node.status.as_ref();
-    let capacity = match annotations.get(PODIUM_CAPACITY).and_then(|text| serde_json::from_str(text).ok()) {
+    let capacity = match annotations.get(PODIUM_CAPACITY).and_then(|text| base::json::from_str(text).ok()) {
         Some(first) => first,
         // Once a kubelet has reported, the status has the kubelet's values, not the requested ones.
         None if has_kubelet_reported(node) => ResourceList::new(),

@@ -41,7 +41,7 @@ fn apply(
     let annotations = node.metadata.annotations.get_or_insert_default();
     let before: LastApplied = annotations
         .get(PODIUM_NODE_SETTINGS)
-        .and_then(|text| serde_json::from_str(text).ok())
+        .and_then(|text| base::json::from_str(text).ok())
         .unwrap_or_default();
     let last_applied = LastApplied::by(settings);
     if last_applied == LastApplied::default() {

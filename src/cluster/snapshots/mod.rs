@@ -149,7 +149,7 @@ pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
     let path = data_dir.path().join(AT_START);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(()) };
     let request = serde_json::from_str::<serde_json::Value>(&text).and_then(|request| {
-        let spec = serde_json::from_value::<ClusterRestoreSpec>(request["spec"].clone())?;
+        let spec = base::json::from_value::<ClusterRestoreSpec>(request["spec"].clone())?;
         Ok((spec, request))
     });
     match request {

@@ -106,7 +106,7 @@ fn entries(text: &str) -> Vec<Entry> {
     let lines: Vec<&str> = text.lines().collect();
     let mut entries: Vec<Entry> = Vec::new();
     for line in &lines[lines.len().saturating_sub(MAX_LINES)..] {
-        let Ok(saved) = serde_json::from_str::<SavedEntry>(line) else { continue };
+        let Ok(saved) = base::json::from_str::<SavedEntry>(line) else { continue };
         if let Some(undone) = saved.undoes.as_deref().filter(|_| saved.error.is_none())
             && let Some(entry) = entries.iter_mut().find(|entry| entry.key == undone)
         {

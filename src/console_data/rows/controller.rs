@@ -196,7 +196,7 @@ impl ControllerStatus {
 
 /// Returns the status in a row of a server-side Table with whole objects; `None` if it cannot be parsed.
 pub(crate) fn status_of(row: &TableRow) -> Option<ControllerStatus> {
-    serde_json::from_value(row.object.data.get("status")?.clone()).ok()
+    base::json::from_value(row.object.data.get("status")?.clone()).ok()
 }
 
 /// Returns the status of a controller from its table.

@@ -138,7 +138,7 @@ pub async fn take_step(out: &Outbox, target: &ObjectRef, key: Option<String>) ->
         clippy::disallowed_methods,
         reason = "the step was taken even if another version describes it otherwise"
     )]
-    let done: KeyStatus = serde_json::from_value(answer["status"].clone()).unwrap_or_default();
+    let done: KeyStatus = base::json::from_value(answer["status"].clone()).unwrap_or_default();
     let took = done.worked_microseconds.map(|micros| format!(" in {}", format_micros(micros)));
     let text = format!("{}: {}{}", target.name, done.summary(), took.unwrap_or_default());
     let is_error = matches!(done.result.as_str(), "Failed" | "Panicked");

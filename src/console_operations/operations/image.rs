@@ -64,7 +64,7 @@ pub async fn pull(out: Outbox, node: ObjectRef, image: String) {
     };
     // The action itself reports a refusal.
     let Ok(answer) = out.act(action).await else { return };
-    if let Ok(NodeImagePull { image, .. }) = serde_json::from_value(answer) {
+    if let Ok(NodeImagePull { image, .. }) = base::json::from_value(answer) {
         out.data(ImageOperation::PullAccepted { node: node.name, image }).await;
     }
 }

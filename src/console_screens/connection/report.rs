@@ -40,6 +40,6 @@ pub struct Report {
 impl Report {
     /// Parses a report; the error is a message for the user.
     pub fn read(value: serde_json::Value) -> Result<Self, String> {
-        serde_json::from_value(value).map_err(|error| format!("cannot read the report: {error}"))
+        base::json::from_value(value).map_err(|error| format!("cannot read the report: {error}"))
     }
 }

@@ -49,7 +49,7 @@ pub(super) async fn fetch(out: &Outbox, target: &ObjectRef) -> (ControllerRespon
 
 /// Parses the status of a controller object.
 pub(super) fn read(object: &Value) -> ControllerResponse {
-    match serde_json::from_value(object["status"].clone()) {
+    match base::json::from_value(object["status"].clone()) {
         Ok(status) => ControllerResponse::Status(Box::new(status)),
         Err(error) => ControllerResponse::Failed(format!("cannot read its status: {error}")),
     }

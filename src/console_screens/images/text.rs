@@ -83,7 +83,7 @@ async fn fetch(out: &Outbox, route: &ImageTextRoute) -> Result<Vec<String>, Stri
     match content {
         ImageContent::Explanation => Ok(text.lines().map(str::to_owned).collect()),
         ImageContent::Details => {
-            let read: NodeImageDetails = serde_json::from_str(&text)
+            let read: NodeImageDetails = base::json::from_str(&text)
                 .map_err(|error| format!("cannot read the details that {node} gives: {error}"))?;
             Ok(details(&read))
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Returns the label selector of a workload or a Service, in the form of query parameters.
 pub(crate) fn selector_of(object: &Value) -> Option<String> {
     let selector = object.pointer("/spec/selector")?;
-    let parsed = serde_json::from_value(selector.clone()).ok();
+    let parsed = base::json::from_value(selector.clone()).ok();
     let structured = selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some();
     if structured {
         let field: LabelSelector = parsed?;

@@ -112,7 +112,7 @@ pub async fn fetch(client: Client, pod: &ObjectRef) -> VerdictResponse {
 }
 
 fn read(value: serde_json::Value) -> VerdictResponse {
-    match serde_json::from_value(value) {
+    match base::json::from_value(value) {
         Ok(verdict) => VerdictResponse::Verdict(Box::new(verdict)),
         Err(error) => VerdictResponse::Failed(format!("the scheduler's verdict cannot be read: {error}")),
     }

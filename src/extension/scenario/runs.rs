@@ -160,7 +160,7 @@ impl AllScenarioRuns {
                 clippy::disallowed_methods,
                 reason = "a user can edit the ConfigMap; invalid entries are ignored"
             )]
-            let runs: Vec<ScenarioRun> = serde_json::from_str(text).unwrap_or_default();
+            let runs: Vec<ScenarioRun> = base::json::from_str(text).unwrap_or_default();
             for run in runs {
                 all.add(name, run);
             }

@@ -33,7 +33,7 @@ fn below(directory: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 fn json<T: serde::de::DeserializeOwned>(file: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(file).ok()?).ok()
+    base::json::from_slice(&fs::read(file).ok()?).ok()
 }
 
 pub(super) fn read(node: &Path) -> JournaledPods {

@@ -89,7 +89,7 @@ pub(crate) fn read(node: &Path) -> JournaledPods {
     let mut pods = migration::read(node);
     let Ok(journal) = fs::File::open(node.join(JOURNAL)) else { return pods };
     for line in BufReader::new(journal).split(b'\n').map_while(Result::ok) {
-        if let Ok(entry) = serde_json::from_slice(&line) {
+        if let Ok(entry) = base::json::from_slice(&line) {
             apply(&mut pods, entry);
         }
     }

@@ -43,7 +43,7 @@ impl ImageDescription {
         };
         let diff_ids: Result<Vec<Digest>, _> =
             rootfs.diff_ids.into_iter().map(|text| Digest::parse(&text)).collect();
-        Ok((description, platform, diff_ids.map_err(serde::de::Error::custom)?))
+        Ok((description, platform, diff_ids.map_err(<serde_json::Error as serde::de::Error>::custom)?))
     }
 }
 

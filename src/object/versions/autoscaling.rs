@@ -54,7 +54,7 @@ pub(super) fn read(autoscaler: &mut Value) {
             metadata.remove("annotations");
         }
         // An invalid annotation is ignored.
-        serde_json::from_str(text.as_str()?).ok()
+        base::json::from_str(text.as_str()?).ok()
     };
     let (metrics, behavior) = (take(METRICS), take(BEHAVIOR));
     let (current_metrics, conditions) = (take(CURRENT_METRICS), take(CONDITIONS));

@@ -152,7 +152,8 @@ fn read(path: &Path) -> io::Result<AllScenarioRuns> {
     if u64::try_from(text.len()).unwrap_or(u64::MAX) > LONGEST_FILE {
         return Err(io::Error::other(format!("the file is longer than {LONGEST_FILE} bytes")));
     }
-    let by_name: BTreeMap<String, Vec<ScenarioRun>> = serde_json::from_str(&text)?;
+    let by_name: BTreeMap<String, Vec<ScenarioRun>> =
+        base::json::from_str(&text).map_err(io::Error::other)?;
     let mut all = AllScenarioRuns::default();
     for (name, runs) in by_name {
         for run in runs {

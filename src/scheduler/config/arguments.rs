@@ -266,7 +266,7 @@ impl Arguments {
 }
 
 fn parse<T: DeserializeOwned>(args: &Value, at: &str) -> Result<T, ConfigError> {
-    T::deserialize(args).map_err(|error| ConfigError::new(at, error.to_string()))
+    base::json::from_value(args.clone()).map_err(|error| ConfigError::new(at, error.to_string()))
 }
 
 fn within(value: i64, least: i64, most: i64, path: &str) -> Result<i64, ConfigError> {

@@ -99,8 +99,8 @@ struct PluginConfig {
 
 /// Returns the profiles of a configuration; at least one.
 pub fn profiles(configuration: &Value) -> Result<Vec<Profile>, ConfigError> {
-    let document: Document =
-        Document::deserialize(configuration).map_err(|error| ConfigError::new("", error.to_string()))?;
+    let document: Document = base::json::from_value(configuration.clone())
+        .map_err(|error| ConfigError::new("", error.to_string()))?;
     let version = document.api_version.as_deref().unwrap_or("kubescheduler.config.k8s.io/v1");
     if !version.starts_with("kubescheduler.config.k8s.io/") {
         let message = format!("Unsupported value: \"{version}\": expected kubescheduler.config.k8s.io/v1");
