@@ -3,7 +3,8 @@
 //! [`from_value`] does what [`serde_json::from_value`] does, except that a struct must be an object, not a list. Its errors
 //! know the path of the invalid field. `serde_json` compiles 500 lines of LLVM code for each struct, and again for texts;
 //! here a struct has a tenth of it, and a text is read as a value first. Values take more memory than types that ignore
-//! most of a text, so large texts of strangers, such as image manifests, are left to `serde_json`.
+//! most of a text, so large texts of strangers, such as image manifests, webhooks' answers and recordings, are left to
+//! `serde_json`.
 
 use std::fmt::{self, Display};
 use std::vec;
@@ -47,8 +48,9 @@ impl JsonError {
     }
 
     /// Says that the path is that of a part of this field, or of this element in brackets.
+    #[must_use]
     #[cold]
-    fn below(mut self, parent: &str) -> Self {
+    pub fn below(mut self, parent: &str) -> Self {
         let path = &mut self.0.path;
         let dot = if path.is_empty() || path.starts_with('[') { "" } else { "." };
         *path = format!("{parent}{dot}{path}");
@@ -460,7 +462,7 @@ mod tests {
         assert_eq!(from_value::<T>(value.clone()).map_err(|error| error.to_string()), expected, "{value}");
     }
 
-    /// What types of our own consist of.
+    /// A struct with the kinds of fields that our own types have.
     #[derive(Debug, PartialEq, Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Sample {

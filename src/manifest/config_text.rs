@@ -61,7 +61,7 @@ impl ConfigText {
         if self.tree.is_none() {
             return Ok(None);
         }
-        self.decode_at("", &self.value).map(Some)
+        self.decode_at("", self.value.clone()).map(Some)
     }
 
     /// Decodes each entry of a map for itself: the map of this name, which is all that the document may have, or the
@@ -77,7 +77,7 @@ impl ConfigText {
         };
         for (name, value) in all {
             let field = section.map_or_else(|| name.clone(), |section| format!("{section}.{name}"));
-            match self.decode_at(&field, &value) {
+            match self.decode_at(&field, value) {
                 Ok(entry) => drop(entries.insert(name, entry)),
                 Err(error) => errors.push(error),
             }
@@ -97,18 +97,14 @@ impl ConfigText {
             let message = format!("unknown field `{name}`, expected `{section}`");
             self.fault(name, with_the_nearest_name(&message))
         }));
-        entries.map_or_else(|| Ok(BTreeMap::new()), |entries| self.decode_at(section, &entries))
+        entries.map_or_else(|| Ok(BTreeMap::new()), |entries| self.decode_at(section, entries))
     }
 
     /// Decodes the value of a field; `field` is empty for the document.
-    fn decode_at<T: DeserializeOwned>(&self, field: &str, value: &Value) -> Result<T, ManifestError> {
-        base::json::from_value(value.clone()).map_err(|error| {
-            let field = match error.path() {
-                "" => field.to_owned(),
-                below if field.is_empty() || below.starts_with('[') => format!("{field}{below}"),
-                below => format!("{field}.{below}"),
-            };
-            self.fault(&field, with_the_nearest_name(&error.to_string()))
+    fn decode_at<T: DeserializeOwned>(&self, field: &str, value: Value) -> Result<T, ManifestError> {
+        base::json::from_value(value).map_err(|error| {
+            let error = if field.is_empty() { error } else { error.below(field) };
+            self.fault(error.path(), with_the_nearest_name(&error.to_string()))
         })
     }
 }
