@@ -27,11 +27,13 @@ fn main() {
 /// options.
 fn links_with_lld() -> bool {
     let is_set = |name: &str| var(name).is_ok_and(|value| !value.is_empty());
+    if is_set("RUSTC_LINKER") || is_set("CARGO_ENCODED_RUSTFLAGS") {
+        return false;
+    }
     let Ok(rustc) = var("RUSTC") else { return false };
     let Ok(sysroot) = std::process::Command::new(rustc).args(["--print", "sysroot"]).output() else {
         return false;
     };
     let sysroot = String::from_utf8_lossy(&sysroot.stdout);
-    let lld = Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld/ld.lld");
-    !is_set("RUSTC_LINKER") && !is_set("CARGO_ENCODED_RUSTFLAGS") && lld.exists()
+    Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld/ld.lld").exists()
 }
