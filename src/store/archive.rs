@@ -112,7 +112,7 @@ pub fn read<A: for<'de> Deserialize<'de>>(from: impl BufRead) -> Result<Archive<
             return Err(lines.damaged("the file is incomplete: its last line is missing"));
         };
         if line.first() != Some(&b'"') {
-            let end: Trailer = base::json::from_slice(&line).map_err(|error| lines.damaged(error))?;
+            let end: Trailer = serde_json::from_slice(&line).map_err(|error| lines.damaged(error))?;
             if end.objects != objects.len() || end.sha256 != hex(sealed.finalize()) {
                 return Err(lines.damaged("the checksum or the number of objects does not match"));
             }
@@ -134,7 +134,7 @@ pub fn read_about<A: for<'de> Deserialize<'de>>(from: impl BufRead) -> Result<(R
 
 fn header<A: for<'de> Deserialize<'de>, R: BufRead>(lines: &mut Lines<R>) -> Result<Header<A>, ArchiveError> {
     let line = lines.next()?.unwrap_or_default();
-    match base::json::from_slice::<Header<A>>(&line) {
+    match serde_json::from_slice::<Header<A>>(&line) {
         Ok(header) if header.format == FORMAT => Ok(header),
         Ok(header) => {
             Err(lines.damaged(format!("the file has the format {:?}, expected {FORMAT}", header.format)))

@@ -65,7 +65,7 @@ impl DiscoveryResult {
 
     /// Reads an `APIResourceList` of a group and version.
     pub(super) fn of_list(of: &GroupVersion, text: &[u8]) -> Result<Self, String> {
-        let list: ResourceList = base::json::from_slice(text).map_err(|error| error.to_string())?;
+        let list: ResourceList = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         let own = format!("{}/{}", of.group, of.version);
         if list.group_version != own {
             return Err(format!(

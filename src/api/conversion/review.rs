@@ -89,7 +89,7 @@ struct Outcome {
 
 /// Reads a response; the error says why the response is unusable.
 pub(super) fn read(version: Version, uid: &str, body: &[u8]) -> Result<Vec<Value>, String> {
-    let review: Review = base::json::from_slice(body)
+    let review: Review = serde_json::from_slice(body)
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     let found = (review.api_version.as_str(), review.kind.as_str());
     // As in Kubernetes, the type of v1beta1 responses is not checked.

@@ -202,7 +202,7 @@ impl Recording {
         while let Some((number, text)) = lines.next() {
             let text = text?;
             let bad = |why: String| RecordingError::Line { line: number + 1, why };
-            let line: Line = match base::json::from_str(&text) {
+            let line: Line = match serde_json::from_str(&text) {
                 Ok(line) => line,
                 Err(_) if lines.peek().is_none() && header.is_some() => break,
                 Err(error) => return Err(bad(error.to_string())),

@@ -110,7 +110,7 @@ pub(super) fn read(
     uid: &str,
     body: &[u8],
 ) -> Result<ReviewResult, String> {
-    let review: Review = base::json::from_slice(body)
+    let review: Review = serde_json::from_slice(body)
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     let found = (review.api_version.as_str(), review.kind.as_str());
     if found != (version.api_version(), KIND) && (version == Version::V1 || found != ("", "")) {
