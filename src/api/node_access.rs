@@ -11,11 +11,11 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 use super::ApiError;
 use base::dial::Transport;
+use base::duplex::Duplex;
 use base::session::{Session, SessionStreams};
 use object::SharedObject;
 use object::node_image::{NodeImageDetails, NodeImagePull, NodeImages};
@@ -73,11 +73,6 @@ pub enum Attempt {
     /// No route, in the kernel's words.
     Unreachable(String),
 }
-
-/// A bidirectional byte stream whose directions close independently.
-pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
 /// The reason why a pod's port cannot be reached, as it appears in Kubernetes' error messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

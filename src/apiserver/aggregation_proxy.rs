@@ -23,7 +23,6 @@ use super::respond::Responder;
 use super::{request_metrics, upgrade};
 use api::aggregation::GroupVersion;
 use api::identity::User;
-use api::node_access::Duplex;
 use api::{Api, ApiError};
 
 /// Characters other than these are escaped in path segments and queries.
@@ -83,7 +82,7 @@ pub(super) async fn handle(
     // cluster's. It is cancelled if the client leaves.
     let sent = api.caller().execute(async move {
         let sent = async {
-            let socket: Box<dyn Duplex> = Box::new(dialler.dial(peer).await?);
+            let socket = Box::new(dialler.dial(peer).await?);
             send(stopping, socket, onward, (!is_endless).then_some(most)).await
         };
         let sent = async {

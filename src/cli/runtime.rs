@@ -16,8 +16,13 @@ pub struct Runtime(tokio::runtime::Runtime);
 impl Runtime {
     /// Runs a future to its end.
     pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        let future: Pin<Box<dyn Future<Output = T> + '_>> = Box::pin(future);
-        self.0.block_on(future)
+        let mut output = None;
+        self.run(Box::pin(async { output = Some(future.await) }));
+        output.expect("the future ran to its end")
+    }
+
+    fn run(&self, future: Pin<Box<dyn Future<Output = ()> + '_>>) {
+        self.0.block_on(future);
     }
 
     /// Shuts the runtime down, but waits no longer than this for threads that block.

@@ -12,7 +12,6 @@ use http::Request;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -20,6 +19,7 @@ use tokio_rustls::TlsAcceptor;
 use super::client::{self, Client};
 use super::forward::handle_request;
 use super::{Port, ReverseProxy};
+use base::duplex::Duplex;
 
 /// Timeout for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -89,13 +89,13 @@ pub async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, at: Port) {
 async fn greet(stream: TcpStream, tls: Option<TlsAcceptor>, client: Arc<Client>, at: Arc<Port>) {
     let _ = stream.set_nodelay(true);
     match tls {
-        None => serve(stream, client, at).await,
+        None => serve(Box::new(stream), client, at).await,
         Some(tls) => match timeout(HANDSHAKE, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
                 if let Some(name) = stream.get_ref().1.server_name() {
                     let _ = client.server_name.set(name.to_ascii_lowercase());
                 }
-                serve(stream, client, at).await;
+                serve(Box::new(stream), client, at).await;
             }
             Ok(Err(error)) => tracing::debug!("a TLS handshake failed: {error}"),
             Err(_) => tracing::debug!("a TLS handshake took too long"),
@@ -103,11 +103,7 @@ async fn greet(stream: TcpStream, tls: Option<TlsAcceptor>, client: Arc<Client>,
     }
 }
 
-async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    stream: S,
-    client: Arc<Client>,
-    at: Arc<Port>,
-) {
+async fn serve(stream: Box<dyn Duplex>, client: Arc<Client>, at: Arc<Port>) {
     let service = {
         let (client, at) = (client.clone(), at.clone());
         hyper::service::service_fn(move |request: Request<Incoming>| {

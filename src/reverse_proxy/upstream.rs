@@ -11,13 +11,14 @@ use hyper::client::conn::{TrySendError, http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
 use super::body::RequestBody;
 use super::options::Protocol;
 use base::dial::Dialer;
+use base::duplex::Duplex;
 use base::insecure_verifier;
 use base::task::Tasks;
 use base::tls_client::TlsClient;
@@ -125,23 +126,20 @@ impl Upstreams {
         // Small writes may be keystrokes of an interactive session and must not be delayed.
         let _ = stream.set_nodelay(true);
         match endpoint.protocol {
-            Protocol::Http => self.http1(stream).await,
-            Protocol::Grpc => self.http2(stream).await,
+            Protocol::Http => self.http1(Box::new(stream)).await,
+            Protocol::Grpc => self.http2(Box::new(stream)).await,
             Protocol::Https => {
                 let stream = tls(b"http/1.1", endpoint.address, stream).await?;
-                self.http1(stream).await
+                self.http1(Box::new(stream)).await
             }
             Protocol::Grpcs => {
                 let stream = tls(b"h2", endpoint.address, stream).await?;
-                self.http2(stream).await
+                self.http2(Box::new(stream)).await
             }
         }
     }
 
-    async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-        &self,
-        stream: S,
-    ) -> io::Result<Sender> {
+    async fn http1(&self, stream: Box<dyn Duplex>) -> io::Result<Sender> {
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD_BYTES);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
@@ -153,10 +151,7 @@ impl Upstreams {
         Ok(Sender::Http1(sender))
     }
 
-    async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-        &self,
-        stream: S,
-    ) -> io::Result<Sender> {
+    async fn http2(&self, stream: Box<dyn Duplex>) -> io::Result<Sender> {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new()).max_header_list_size(HEAD_BYTES as u32);
         let (sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
@@ -201,11 +196,7 @@ impl Connection {
 }
 
 /// Opens TLS without verifying the endpoint's certificate, like ingress-nginx.
-async fn tls<S: AsyncRead + AsyncWrite + Unpin>(
-    protocol: &[u8],
-    address: SocketAddr,
-    stream: S,
-) -> io::Result<TlsClient<S>> {
+async fn tls(protocol: &[u8], address: SocketAddr, stream: TcpStream) -> io::Result<TlsClient<TcpStream>> {
     let mut config = insecure_verifier::config().map_err(io::Error::other)?;
     config.alpn_protocols = vec![protocol.to_vec()];
     let connector = TlsConnector::from(Arc::new(config));

@@ -114,7 +114,7 @@ async fn read(
         .body(Body::empty())
         .map_err(|error| error.to_string())?;
     User::aggregator().write_remote_headers(request.headers_mut()).map_err(|error| error.to_string())?;
-    let socket = dialler.dial(peer).await?;
+    let socket = Box::new(dialler.dial(peer).await?);
     let (response, _open) = exchange(socket, request, &CancellationToken::new(), None).await?;
     let (head, body) = response.into_parts();
     let body = Limited::new(body, max_bytes).collect().await.ok();

@@ -11,8 +11,9 @@ use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+use base::duplex::Duplex;
 
 /// The longest response head that is read, and the size of the body's buffer.
 const MAX_BUFFER: usize = 64 << 10;
@@ -65,7 +66,7 @@ impl HttpBody for GuardedBody {
 /// Sends a request and returns the response, whose body still streams. The connection closes when the
 /// returned guard is dropped, when `stopping` is cancelled, and after `limit`.
 pub async fn exchange(
-    socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    socket: Box<dyn Duplex>,
     request: Request<Body>,
     stopping: &CancellationToken,
     limit: Option<Duration>,

@@ -13,9 +13,10 @@ use futures::future::BoxFuture;
 
 use crate::node::Node;
 use crate::runtime::{PodUid, RuntimeError};
-use api::node_access::{Duplex, PodPorts, UnreachableError};
+use api::node_access::{PodPorts, UnreachableError};
 use base::dial::{Dialer, LocalDialer};
 use base::dial_error::dial_error;
+use base::duplex::Duplex;
 
 /// The ports of one sandbox.
 pub(super) struct Ports {

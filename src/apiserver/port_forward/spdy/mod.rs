@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use super::failure;
 use super::pairs::{Pair, PairResult, Pairs, Role, StreamType};
 use crate::spdy::{self, IncomingStream, Reader, StreamClosed, Streams, Writer};
-use api::node_access::{Duplex, PodPorts};
+use api::node_access::PodPorts;
+use base::duplex::Duplex;
 
 /// The time limit for a stream's counterpart to arrive.
 const STREAM_CREATION: Duration = Duration::from_secs(30);
