@@ -4,25 +4,35 @@
 //! idle, even if the endpoint no longer exists. TCP connections end by themselves, so their entries are left alone.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use netlink_packet_core::{
-    DefaultNla, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload, Nla,
-};
-use netlink_packet_netfilter::conntrack::{
-    ConntrackAttribute, ConntrackMessage, IPTuple, ProtoTuple, Protocol, Tuple,
-};
-use netlink_packet_netfilter::{
-    NetfilterHeader, NetfilterMessage, NetfilterMessageInner, NetfilterProtoFamily,
-};
+use libc::c_int;
+use netlink_packet_core::{DefaultNla, NLA_F_NESTED, NLM_F_ACK, NLM_F_DUMP, parse_ip, parse_u16_be};
 
 use crate::FabricError;
 use crate::netlink::Netlink;
+use crate::netlink::message::{self, Message, NFGENMSG_BYTES, attribute, find};
 use crate::nft::Family;
 
-/// Distinguishes a flow from a later one with the same addresses (`CTA_ID`).
-const ID: u16 = 12;
+// From linux/netfilter/nfnetlink_conntrack.h.
+const IPCTNL_MSG_CT_NEW: c_int = 0;
+const IPCTNL_MSG_CT_GET: c_int = 1;
+const IPCTNL_MSG_CT_DELETE: c_int = 2;
+const CTA_TUPLE_ORIG: u16 = 1;
+const CTA_TUPLE_REPLY: u16 = 2;
+/// Distinguishes a flow from a later one with the same addresses.
+const CTA_ID: u16 = 12;
+const CTA_TUPLE_IP: u16 = 1;
+const CTA_TUPLE_PROTO: u16 = 2;
+const CTA_IP_V4_SRC: u16 = 1;
+const CTA_IP_V4_DST: u16 = 2;
+const CTA_IP_V6_SRC: u16 = 3;
+const CTA_IP_V6_DST: u16 = 4;
+const CTA_PROTO_NUM: u16 = 1;
+const CTA_PROTO_SRC_PORT: u16 = 2;
+const CTA_PROTO_DST_PORT: u16 = 3;
+
 /// The number of flows deleted in one batch: the responses to so many fit into a socket.
 const AT_ONCE: usize = 64;
 
@@ -54,12 +64,7 @@ impl Conntrack {
         family: Family,
         mut is_stale: impl FnMut(&Flow) -> bool,
     ) -> Result<usize, FabricError> {
-        let family = match family {
-            Family::V4 => NetfilterProtoFamily::IPv4,
-            Family::V6 => NetfilterProtoFamily::IPv6,
-        };
-        let everything = ConntrackMessage::Get(Vec::new());
-        let request = encoded(family, everything, NLM_F_REQUEST | NLM_F_DUMP, 0);
+        let request = request(family, IPCTNL_MSG_CT_GET, NLM_F_DUMP, 0, &[]);
         let mut stale = Vec::new();
         let took = self.0.dump(&request, |message| {
             if let Some((flow, names)) = flow_in(message)
@@ -72,8 +77,7 @@ impl Conntrack {
         for some in stale.chunks(AT_ONCE) {
             let mut requests = Vec::new();
             for (number, names) in (1..).zip(some) {
-                let message = ConntrackMessage::Delete(names.clone());
-                requests.extend(encoded(family, message, NLM_F_REQUEST | NLM_F_ACK, number));
+                requests.extend(self::request(family, IPCTNL_MSG_CT_DELETE, NLM_F_ACK, number, names));
             }
             match self.0.send(&requests, some.len()) {
                 // The flow ended meanwhile; the responses to the others still follow.
@@ -86,66 +90,39 @@ impl Conntrack {
     }
 }
 
-fn encoded(family: NetfilterProtoFamily, message: ConntrackMessage, flags: u16, sequence: u32) -> Vec<u8> {
-    let mut header = NetlinkHeader::default();
-    (header.flags, header.sequence_number) = (flags, sequence);
-    let message = NetfilterMessage::new(NetfilterHeader::new(family, 0, 0), message);
-    let mut message = NetlinkMessage::new(header, message.into());
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len().next_multiple_of(4)];
-    message.serialize(&mut bytes);
-    bytes
+fn request(family: Family, kind: c_int, flags: u16, sequence: u32, attributes: &[DefaultNla]) -> Vec<u8> {
+    message::request(message_type(kind), flags, sequence, &family.header(), attributes)
+}
+
+fn message_type(kind: c_int) -> u16 {
+    (libc::NFNL_SUBSYS_CTNETLINK << 8 | kind) as u16
 }
 
 /// Returns the UDP flow in a message of the kernel, and the attributes that identify it; `None` for other flows.
-fn flow_in(message: &[u8]) -> Option<(Flow, Vec<ConntrackAttribute>)> {
-    let message = NetlinkMessage::<NetfilterMessage>::deserialize(message).ok()?;
-    let NetlinkPayload::InnerMessage(message) = message.payload else { return None };
-    let NetfilterMessageInner::Conntrack(ConntrackMessage::New(attributes)) = message.inner else {
+fn flow_in(message: Message<'_>) -> Option<(Flow, Vec<DefaultNla>)> {
+    if message.kind != message_type(IPCTNL_MSG_CT_NEW) {
         return None;
-    };
-    let (mut original, mut answers, mut names) = (None, None, Vec::new());
-    for attribute in attributes {
-        match &attribute {
-            ConntrackAttribute::CtaTupleOrig(tuple) => {
-                original = ends(tuple);
-                names.push(attribute);
-            }
-            ConntrackAttribute::CtaTupleReply(tuple) => answers = ends(tuple),
-            ConntrackAttribute::Other(other) if other.kind() == ID => names.push(number(other)),
-            _ => {}
-        }
     }
-    let ((client, destination), (endpoint, _)) = (original?, answers?);
+    let attributes = message.attributes(NFGENMSG_BYTES);
+    let original = find(attributes, CTA_TUPLE_ORIG)?;
+    let (client, destination) = ends(original)?;
+    let (endpoint, _) = ends(find(attributes, CTA_TUPLE_REPLY)?)?;
+    let mut names = vec![attribute(CTA_TUPLE_ORIG | NLA_F_NESTED, original)];
+    names.extend(find(attributes, CTA_ID).map(|id| attribute(CTA_ID, id)));
     Some((Flow { client, destination, endpoint }, names))
 }
 
-/// Converts an attribute that the kernel has sent to the form in which the kernel accepts it.
-fn number(id: &DefaultNla) -> ConntrackAttribute {
-    let mut bytes = vec![0; id.value_len()];
-    id.emit_value(&mut bytes);
-    ConntrackAttribute::Other(DefaultNla::new(ID, bytes))
-}
-
 /// Returns the source and the destination of a UDP flow; `None` for other protocols.
-fn ends(tuple: &[Tuple]) -> Option<(SocketAddr, SocketAddr)> {
-    let (mut ips, mut ports, mut is_udp) = ([None::<IpAddr>; 2], [None; 2], false);
-    for part in tuple {
-        match part {
-            Tuple::Ip(parts) => parts.iter().for_each(|part| match part {
-                IPTuple::SourceAddress(ip) => ips[0] = Some(*ip),
-                IPTuple::DestinationAddress(ip) => ips[1] = Some(*ip),
-                _ => {}
-            }),
-            Tuple::Proto(parts) => parts.iter().for_each(|part| match part {
-                ProtoTuple::Protocol(protocol) => is_udp = *protocol == Protocol::Udp,
-                ProtoTuple::SourcePort(port) => ports[0] = Some(*port),
-                ProtoTuple::DestinationPort(port) => ports[1] = Some(*port),
-                _ => {}
-            }),
-            _ => {}
-        }
+fn ends(tuple: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
+    let (ips, ports) = (find(tuple, CTA_TUPLE_IP)?, find(tuple, CTA_TUPLE_PROTO)?);
+    if find(ports, CTA_PROTO_NUM)? != [libc::IPPROTO_UDP as u8] {
+        return None;
     }
-    let [from, to] = [0, 1].map(|end| Some(SocketAddr::new(ips[end]?, ports[end]?)));
-    is_udp.then_some((from?, to?))
+    let end = |v4, v6, port| {
+        let ip = parse_ip(find(ips, v4).or_else(|| find(ips, v6))?).ok()?;
+        Some(SocketAddr::new(ip, parse_u16_be(find(ports, port)?).ok()?))
+    };
+    let source = end(CTA_IP_V4_SRC, CTA_IP_V6_SRC, CTA_PROTO_SRC_PORT)?;
+    let destination = end(CTA_IP_V4_DST, CTA_IP_V6_DST, CTA_PROTO_DST_PORT)?;
+    Some((source, destination))
 }

@@ -10,14 +10,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::Duration;
 
-use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
-use netlink_packet_route::nsid::{NsidAttribute, NsidMessage};
-use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_packet_core::parse_i32;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::netlink::Netlink;
+use crate::netlink::message::{self, find, messages, u32_ne};
 use crate::{Fabric, FabricError, SocketKind, SocketSpec};
 use base::clock::Clock;
 
@@ -25,6 +24,9 @@ use base::clock::Clock;
 const TO_DIE: Duration = Duration::from_secs(2);
 /// The interval at which their exit is checked.
 const LOOK: Duration = Duration::from_millis(20);
+// From linux/net_namespace.h.
+const NETNSA_NSID: u16 = 1;
+const NETNSA_FD: u16 = 3;
 
 /// A process inside the network that its owner did not start.
 #[derive(Debug)]
@@ -117,24 +119,13 @@ fn occupants(route: &Netlink) -> io::Result<Vec<ForeignProcess>> {
 
 /// Returns true if a network namespace has a link into the fabric: the kernel has then assigned it an id there.
 fn is_leaf(route: &Netlink, namespace: &impl AsFd) -> io::Result<bool> {
-    let mut query = NsidMessage::default();
-    query.header.family = AddressFamily::Unspec;
-    query.attributes = vec![NsidAttribute::Fd(namespace.as_fd().as_raw_fd().cast_unsigned())];
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST;
-    let mut message = NetlinkMessage::new(header, RouteNetlinkMessage::GetNsId(query).into());
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len()];
-    message.serialize(&mut bytes);
-    let answer = route.request(&bytes)?;
-    let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?;
-    Ok(match answer.payload {
-        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewNsId(reply)) => reply
-            .attributes
-            .iter()
-            .any(|attribute| matches!(attribute, NsidAttribute::Id(number) if *number >= 0)),
-        _ => false,
-    })
+    // `struct rtgenmsg` of linux/rtnetlink.h, with padding.
+    const FIXED: [u8; 4] = [libc::AF_UNSPEC as u8, 0, 0, 0];
+    let descriptor = u32_ne(NETNSA_FD, namespace.as_fd().as_raw_fd().cast_unsigned());
+    let answer = route.request(&message::request(libc::RTM_GETNSID, 0, 0, &FIXED, &[descriptor]))?;
+    let answer = messages(&answer).next().ok_or(io::ErrorKind::InvalidData)?;
+    let number = find(answer.attributes(FIXED.len()), NETNSA_NSID).and_then(|number| parse_i32(number).ok());
+    Ok(answer.kind == libc::RTM_NEWNSID && number.is_some_and(|number| number >= 0))
 }
 
 /// Writes a line on the terminal that a process has open, once for each terminal.

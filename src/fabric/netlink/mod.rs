@@ -3,13 +3,16 @@
 //! The kernel executes a request during its send, so that all responses lie in the socket when `send` returns: nothing
 //! here waits.
 
+pub(crate) mod message;
 pub(crate) mod route;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use netlink_packet_core::{NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer};
+use netlink_packet_core::{NLMSG_DONE, NLMSG_ERROR};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+use message::{Message, messages};
 
 /// The maximum size of one response: it contains its request.
 const RESPONSE_BYTES: usize = 64 << 10;
@@ -66,7 +69,7 @@ impl Netlink {
             for (request, code) in parse_acks(&buffer[..length]) {
                 answered += 1;
                 if code != 0 && first.as_ref().is_none_or(|first| request < first.request) {
-                    let error = io::Error::from_raw_os_error(-code);
+                    let error = io::Error::from_raw_os_error(code);
                     first = Some(RequestError { request, error });
                 }
             }
@@ -84,9 +87,7 @@ impl Netlink {
         rustix::net::send(&self.0, batch, SendFlags::empty()).map_err(unsent)?;
         let answers = self.drain_responses().map_err(unsent)?;
         match answers.into_iter().filter(|(_, code)| *code != 0).min_by_key(|(request, _)| *request) {
-            Some((request, code)) => {
-                Err(RequestError { request, error: io::Error::from_raw_os_error(-code) })
-            }
+            Some((request, code)) => Err(RequestError { request, error: io::Error::from_raw_os_error(code) }),
             None => Ok(()),
         }
     }
@@ -103,24 +104,21 @@ impl Netlink {
 
     /// Sends a request for a list and passes each complete message to `take`. The kernel writes the messages while they
     /// are received.
-    pub(crate) fn dump(&self, request: &[u8], mut take: impl FnMut(&[u8])) -> io::Result<()> {
+    pub(crate) fn dump(&self, request: &[u8], mut take: impl FnMut(Message<'_>)) -> io::Result<()> {
         self.discard_responses()?;
         rustix::net::send(&self.0, request, SendFlags::empty())?;
         let mut buffer = vec![0; RESPONSE_BYTES];
         loop {
             let (length, _) = rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty())?;
-            let mut rest = &buffer[..length];
-            while let Ok(message) = NetlinkBuffer::new_checked(rest) {
-                let own = message.length() as usize;
-                match message.message_type() {
+            for message in messages(&buffer[..length]) {
+                match message.kind {
                     NLMSG_DONE => return Ok(()),
                     NLMSG_ERROR => {
-                        let code = parse_acks(rest).first().map_or(0, |(_, code)| *code);
-                        return Err(io::Error::from_raw_os_error(-code));
+                        let code = message.error_number().unwrap_or_default();
+                        return Err(io::Error::from_raw_os_error(code));
                     }
-                    _ => take(&rest[..own]),
+                    _ => take(message),
                 }
-                rest = rest.get(own.next_multiple_of(4)..).unwrap_or_default();
             }
         }
     }
@@ -167,20 +165,9 @@ pub(crate) struct RequestError {
     pub(crate) error: io::Error,
 }
 
-/// Returns the acknowledgements in the received bytes: the index of the request, and 0 or a negative error number.
-fn parse_acks(mut bytes: &[u8]) -> Vec<(usize, i32)> {
-    const HEADER: usize = 16;
-    let mut answers = Vec::new();
-    while let Ok(message) = NetlinkBuffer::new_checked(bytes) {
-        let length = message.length() as usize;
-        if message.message_type() == NLMSG_ERROR
-            && let Some(code) = bytes.get(HEADER..HEADER + 4)
-        {
-            let code = i32::from_ne_bytes([code[0], code[1], code[2], code[3]]);
-            answers.push(((message.sequence_number() as usize).saturating_sub(1), code));
-        }
-        let next = length.next_multiple_of(4);
-        bytes = bytes.get(next..).unwrap_or_default();
-    }
-    answers
+/// Returns the acknowledgements in the received bytes: the index of the request, and 0 or an error number.
+fn parse_acks(bytes: &[u8]) -> Vec<(usize, i32)> {
+    let ack =
+        |message: Message<'_>| Some(((message.sequence as usize).saturating_sub(1), message.error_number()?));
+    messages(bytes).filter_map(ack).collect()
 }

@@ -5,31 +5,30 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use netlink_packet_core::{
-    Emitable, NLM_F_APPEND, NLM_F_CREATE, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-};
-use netlink_packet_netfilter::nftables::{
-    ChainAttribute, ChainMessage, DataAttribute, Hook as HookAttribute, HookNumber, InetHookNumber,
-    ListAttribute, NfTablesMessage, RuleAttribute, RuleMessage, SetAttribute, SetDescription,
-    SetElementAttribute, SetElementFlags, SetElementList, SetElementMessage, SetFlags, SetMessage,
-    TableAttribute, TableMessage,
-};
-use netlink_packet_netfilter::none::ControlMessage;
-use netlink_packet_netfilter::{NetfilterHeader, NetfilterMessage, NetfilterProtoFamily};
+use libc::c_int;
+use netlink_packet_core::{DefaultNla, Emitable, NLM_F_APPEND, NLM_F_CREATE, NetlinkBuffer};
 
-use super::expressions::{self, ANONYMOUS, AnonymousMap, Expression};
-use super::model::{BaseChain, Element, Family, Field, Hook, Kind, Rule, Set, Table, TimedElement, Value};
+use super::attributes::{
+    NFTA_CHAIN_HOOK, NFTA_CHAIN_NAME, NFTA_CHAIN_POLICY, NFTA_CHAIN_TABLE, NFTA_CHAIN_TYPE,
+    NFTA_HOOK_HOOKNUM, NFTA_HOOK_PRIORITY, NFTA_LIST_ELEM, NFTA_RULE_CHAIN, NFTA_RULE_EXPRESSIONS,
+    NFTA_RULE_TABLE, NFTA_SET_DATA_LEN, NFTA_SET_DATA_TYPE, NFTA_SET_DESC, NFTA_SET_DESC_CONCAT,
+    NFTA_SET_ELEM_DATA, NFTA_SET_ELEM_EXPIRATION, NFTA_SET_ELEM_FLAGS, NFTA_SET_ELEM_KEY,
+    NFTA_SET_ELEM_KEY_END, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_SET_ID,
+    NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_FIELD_LEN, NFTA_SET_FLAGS, NFTA_SET_ID, NFTA_SET_KEY_LEN,
+    NFTA_SET_KEY_TYPE, NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_SET_TIMEOUT, NFTA_SET_USERDATA, NFTA_TABLE_NAME,
+};
+use super::expressions::{self, ANONYMOUS, AnonymousMap};
+use super::model::{
+    BaseChain, Element, Family, Field, Hook, Key, Kind, Rule, Set, Table, TimedElement, Value,
+};
 use crate::FabricError;
 use crate::netlink::Netlink;
+use crate::netlink::message::{self, attribute, encode, nested, text, u32_be, u64_be};
 
-/// The subsystem of nftables, which a batch names.
-const NFTABLES: u16 = 10;
 /// The maximum size of the elements in one message: their list is one attribute, whose length has 16 bits.
 const ELEMENTS_BYTES: usize = 60_000;
-/// The type of verdicts in maps (`NFT_DATA_VERDICT`).
-const OF_VERDICTS: u32 = 0xffff_ff00;
-/// `NFT_SET_ELEM_INTERVAL_END`.
-const INTERVAL_END: u32 = 1;
+/// From linux/netfilter/nf_tables.h; libc lacks it.
+const NFT_SET_CONCAT: c_int = 0x80;
 /// Informs nft that a map's keys are in the machine's byte order, so that it prints them right
 /// (`NFTNL_UDATA_SET_KEYBYTEORDER` = `BYTEORDER_HOST_ENDIAN`).
 const NUMBERS_AS_THEY_ARE: [u8; 6] = {
@@ -66,14 +65,14 @@ impl Nft {
         let mut rest = &batch.messages[..];
         while !rest.is_empty() {
             let (now, later) = rest.split_at(messages_per_transaction(rest, self.max_bytes));
-            let mut bytes = edge(ControlMessage::BatchBegin);
+            let mut bytes = edge(libc::NFNL_MSG_BATCH_BEGIN);
             for (number, message) in (1..).zip(now) {
                 let start = bytes.len();
                 bytes.extend_from_slice(&message.bytes);
                 // No acknowledgement is requested: the kernel reports failures in any case.
-                stamp(&mut bytes[start..], number, message.flags);
+                NetlinkBuffer::new(&mut bytes[start..]).set_sequence_number(number);
             }
-            bytes.extend(edge(ControlMessage::BatchEnd));
+            bytes.extend(edge(libc::NFNL_MSG_BATCH_END));
             let transacted = (0..INTERRUPTED).find_map(|_| match self.socket.transact(&bytes) {
                 Err(failed) if failed.error.kind() == std::io::ErrorKind::Interrupted => None,
                 done => Some(done),
@@ -97,14 +96,14 @@ impl Nft {
 
     /// Returns the maximum size of one transaction, in bytes; larger batches take several.
     pub fn max_bytes(&self) -> usize {
-        self.max_bytes.saturating_sub(2 * edge(ControlMessage::BatchBegin).len())
+        self.max_bytes.saturating_sub(2 * edge(libc::NFNL_MSG_BATCH_BEGIN).len())
     }
 }
 
 /// Returns the number of these messages that fit into one transaction of this many bytes: as many as possible, without
 /// splitting messages that belong together.
 fn messages_per_transaction(messages: &[Message], most: usize) -> usize {
-    let mut bytes = 2 * edge(ControlMessage::BatchBegin).len();
+    let mut bytes = 2 * edge(libc::NFNL_MSG_BATCH_BEGIN).len();
     let mut taken = 0;
     for (number, message) in (1..).zip(messages) {
         bytes += message.bytes.len();
@@ -118,40 +117,26 @@ fn messages_per_transaction(messages: &[Message], most: usize) -> usize {
     taken.max(1)
 }
 
-pub(super) fn proto_family(family: Family) -> NetfilterProtoFamily {
-    match family {
-        Family::V4 => NetfilterProtoFamily::IPv4,
-        Family::V6 => NetfilterProtoFamily::IPv6,
-    }
-}
-
-/// Writes number and flags into a message's header.
-fn stamp(message: &mut [u8], sequence: u32, flags: u16) {
-    message[6..8].copy_from_slice(&flags.to_ne_bytes());
-    message[8..12].copy_from_slice(&sequence.to_ne_bytes());
-}
-
 /// Returns the message that begins or ends a batch.
-fn edge(message: ControlMessage) -> Vec<u8> {
-    let header = NetfilterHeader::new(NetfilterProtoFamily::Unspec, 0, NFTABLES);
-    encoded(NetfilterMessage::new(header, message), NLM_F_REQUEST)
+fn edge(kind: c_int) -> Vec<u8> {
+    let [high, low] = (libc::NFNL_SUBSYS_NFTABLES as u16).to_be_bytes();
+    message::request(kind as u16, 0, 0, &[libc::NFPROTO_UNSPEC as u8, 0, high, low], &[])
 }
 
-pub(super) fn encoded(message: NetfilterMessage, flags: u16) -> Vec<u8> {
-    let mut header = NetlinkHeader::default();
-    header.flags = flags;
-    let mut message = NetlinkMessage::new(header, message.into());
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len().next_multiple_of(4)];
-    message.serialize(&mut bytes);
-    bytes
+/// Returns a request of nftables; `kind` is one of `NFT_MSG_*`.
+pub(super) fn request(family: Family, kind: c_int, flags: u16, attributes: &[DefaultNla]) -> Vec<u8> {
+    message::request(message_type(kind), flags, 0, &family.header(), attributes)
+}
+
+/// Returns the type of a message of nftables.
+pub(super) fn message_type(kind: c_int) -> u16 {
+    (libc::NFNL_SUBSYS_NFTABLES << 8 | kind) as u16
 }
 
 /// One change.
 #[derive(Clone, Debug)]
 struct Message {
     bytes: Vec<u8>,
-    flags: u16,
     step: String,
     /// True if it must be in the same transaction as the next one: numbers of sets are valid only within a transaction.
     with_next: bool,
@@ -185,121 +170,112 @@ impl Batch {
 
     /// Creates a table, unless it exists.
     pub fn add_table(&mut self, table: &Table) {
-        let attributes = vec![TableAttribute::Name(table.name.clone())];
-        let message = NfTablesMessage::NewTable(TableMessage { attributes });
-        self.add(table, format!("table {}", table.name), message, NLM_F_CREATE);
+        let attributes = [text(NFTA_TABLE_NAME, &table.name)];
+        let step = format!("table {}", table.name);
+        self.add(table, step, libc::NFT_MSG_NEWTABLE, NLM_F_CREATE, &attributes);
     }
 
     /// Removes a table with all that is in it.
     pub fn delete_table(&mut self, table: &Table) {
-        let attributes = vec![TableAttribute::Name(table.name.clone())];
-        let message = NfTablesMessage::DeleteTable(TableMessage { attributes });
-        self.add(table, format!("delete table {}", table.name), message, 0);
+        let attributes = [text(NFTA_TABLE_NAME, &table.name)];
+        self.add(table, format!("delete table {}", table.name), libc::NFT_MSG_DELTABLE, 0, &attributes);
     }
 
     /// Creates a chain, unless it exists; a base chain is called by the kernel's hook, and accepts packets that no rule
     /// decides.
     pub fn add_chain(&mut self, table: &Table, name: &str, base: Option<BaseChain>) {
-        let mut attributes =
-            vec![ChainAttribute::Table(table.name.clone()), ChainAttribute::Name(name.to_owned())];
+        let mut attributes = vec![text(NFTA_CHAIN_TABLE, &table.name), text(NFTA_CHAIN_NAME, name)];
         if let Some(BaseChain { kind, hook, priority }) = base {
             let hook = match hook {
-                Hook::PreRouting => InetHookNumber::PreRouting,
-                Hook::Input => InetHookNumber::LocalIn,
-                Hook::Forward => InetHookNumber::Forward,
-                Hook::Output => InetHookNumber::LocalOut,
-                Hook::PostRouting => InetHookNumber::PostRouting,
+                Hook::PreRouting => libc::NF_INET_PRE_ROUTING,
+                Hook::Input => libc::NF_INET_LOCAL_IN,
+                Hook::Forward => libc::NF_INET_FORWARD,
+                Hook::Output => libc::NF_INET_LOCAL_OUT,
+                Hook::PostRouting => libc::NF_INET_POST_ROUTING,
             };
             let kind = match kind {
                 Kind::Filter => "filter",
                 Kind::Nat => "nat",
                 Kind::Route => "route",
             };
+            let hook = [(NFTA_HOOK_HOOKNUM, hook), (NFTA_HOOK_PRIORITY, priority)];
             attributes.extend([
-                ChainAttribute::Hook(vec![
-                    HookAttribute::Number(HookNumber::Inet(hook)),
-                    HookAttribute::Priority(priority.cast_unsigned()),
-                ]),
-                ChainAttribute::Policy(1),
-                ChainAttribute::Type(kind.to_owned()),
+                nested(NFTA_CHAIN_HOOK, &hook.map(|(kind, value)| u32_be(kind, value.cast_unsigned()))),
+                u32_be(NFTA_CHAIN_POLICY, libc::NF_ACCEPT.cast_unsigned()),
+                text(NFTA_CHAIN_TYPE, kind),
             ]);
         }
-        let message = NfTablesMessage::NewChain(ChainMessage { attributes });
-        self.add(table, format!("chain {name}"), message, NLM_F_CREATE);
+        self.add(table, format!("chain {name}"), libc::NFT_MSG_NEWCHAIN, NLM_F_CREATE, &attributes);
     }
 
     /// Removes all rules of a chain.
     pub fn flush_chain(&mut self, table: &Table, name: &str) {
-        let attributes =
-            vec![RuleAttribute::Table(table.name.clone()), RuleAttribute::Chain(name.to_owned())];
-        let message = NfTablesMessage::DeleteRule(RuleMessage { attributes });
-        self.add(table, format!("flush chain {name}"), message, 0);
+        let attributes = [text(NFTA_RULE_TABLE, &table.name), text(NFTA_RULE_CHAIN, name)];
+        self.add(table, format!("flush chain {name}"), libc::NFT_MSG_DELRULE, 0, &attributes);
     }
 
     /// Removes a chain, which no rule may refer to any more.
     pub fn delete_chain(&mut self, table: &Table, name: &str) {
-        let attributes =
-            vec![ChainAttribute::Table(table.name.clone()), ChainAttribute::Name(name.to_owned())];
-        let message = NfTablesMessage::DeleteChain(ChainMessage { attributes });
-        self.add(table, format!("delete chain {name}"), message, 0);
+        let attributes = [text(NFTA_CHAIN_TABLE, &table.name), text(NFTA_CHAIN_NAME, name)];
+        self.add(table, format!("delete chain {name}"), libc::NFT_MSG_DELCHAIN, 0, &attributes);
     }
 
     /// Appends a rule to a chain.
     pub fn add_rule(&mut self, table: &Table, chain: &str, rule: &Rule) {
-        let mut expressions: Vec<Expression> = Vec::new();
+        let mut expressions = Vec::new();
         for part in rule {
             let mut anonymous = |map: &AnonymousMap| self.add_anonymous(table, map);
             expressions.extend(expressions::of(part, table.family, &mut anonymous));
         }
-        let attributes = vec![
-            RuleAttribute::Table(table.name.clone()),
-            RuleAttribute::Chain(chain.to_owned()),
-            RuleAttribute::Expressions(expressions),
+        let attributes = [
+            text(NFTA_RULE_TABLE, &table.name),
+            text(NFTA_RULE_CHAIN, chain),
+            nested(NFTA_RULE_EXPRESSIONS, &expressions),
         ];
-        let message = NfTablesMessage::NewRule(RuleMessage { attributes });
-        self.add(table, format!("rule of chain {chain}"), message, NLM_F_CREATE | NLM_F_APPEND);
+        let flags = NLM_F_CREATE | NLM_F_APPEND;
+        self.add(table, format!("rule of chain {chain}"), libc::NFT_MSG_NEWRULE, flags, &attributes);
     }
 
     /// Creates a set or map, unless it exists.
     pub fn add_set(&mut self, table: &Table, set: &Set) {
         let family = table.family;
         let widths = set.fields.iter().map(|field| expressions::width(*field, family));
-        let mut flags = SetFlags::empty();
+        let mut flags = 0;
         let (_, mut attributes) = head_of_set(table, &set.name);
         let kind = set.fields.iter().fold(0, |all, field| all << 6 | expressions::nft_type(*field, family));
-        attributes.extend([SetAttribute::KeyType(kind), SetAttribute::KeyLen(widths.clone().sum())]);
+        attributes.extend([u32_be(NFTA_SET_KEY_TYPE, kind), u32_be(NFTA_SET_KEY_LEN, widths.clone().sum())]);
         if set.intervals {
-            flags |= SetFlags::Interval;
+            flags |= libc::NFT_SET_INTERVAL;
         }
         if set.intervals && is_concatenated(set) {
-            flags |= SetFlags::Concat;
-            let field = |width| expressions::nested(1, &[expressions::u32_be(1, width)]);
-            let fields = vec![SetDescription::Concat(widths.map(field).collect())];
-            attributes.push(SetAttribute::Description(fields));
+            flags |= NFT_SET_CONCAT;
+            let field = |width| nested(NFTA_LIST_ELEM, &[u32_be(NFTA_SET_FIELD_LEN, width)]);
+            let fields = encode(&widths.map(field).collect::<Vec<_>>());
+            attributes.push(nested(NFTA_SET_DESC, &[attribute(NFTA_SET_DESC_CONCAT, fields)]));
         }
         if set.verdicts {
-            flags |= SetFlags::Map;
-            attributes.push(SetAttribute::DataType(OF_VERDICTS));
+            flags |= libc::NFT_SET_MAP;
+            attributes.push(u32_be(NFTA_SET_DATA_TYPE, libc::NFT_DATA_VERDICT));
         }
         if set.numbers {
-            flags |= SetFlags::Map;
-            attributes.push(SetAttribute::DataType(expressions::nft_type(Field::Mark, family)));
-            attributes.push(SetAttribute::DataLen(expressions::width(Field::Mark, family)));
+            flags |= libc::NFT_SET_MAP;
+            attributes.extend([
+                u32_be(NFTA_SET_DATA_TYPE, expressions::nft_type(Field::Mark, family)),
+                u32_be(NFTA_SET_DATA_LEN, expressions::width(Field::Mark, family)),
+            ]);
         }
         if let Some(after) = set.timeout {
-            flags |= SetFlags::Timeout | SetFlags::Eval;
-            attributes.push(SetAttribute::Timeout(u64::try_from(after.as_millis()).unwrap_or(u64::MAX)));
+            flags |= libc::NFT_SET_TIMEOUT | libc::NFT_SET_EVAL;
+            attributes.push(u64_be(NFTA_SET_TIMEOUT, milliseconds(after)));
         }
-        attributes.push(SetAttribute::Flags(flags));
-        let message = NfTablesMessage::NewSet(SetMessage { attributes });
-        self.add(table, format!("set {}", set.name), message, NLM_F_CREATE);
+        attributes.push(u32_be(NFTA_SET_FLAGS, flags.cast_unsigned()));
+        self.add(table, format!("set {}", set.name), libc::NFT_MSG_NEWSET, NLM_F_CREATE, &attributes);
     }
 
     /// Removes a set, which no rule may refer to any more.
     pub fn delete_set(&mut self, table: &Table, name: &str) {
-        let attributes = vec![SetAttribute::Table(table.name.clone()), SetAttribute::Name(name.to_owned())];
-        let message = NfTablesMessage::DeleteSet(SetMessage { attributes });
-        self.add(table, format!("delete set {name}"), message, 0);
+        let attributes = [text(NFTA_SET_TABLE, &table.name), text(NFTA_SET_NAME, name)];
+        self.add(table, format!("delete set {name}"), libc::NFT_MSG_DELSET, 0, &attributes);
     }
 
     /// Adds elements to a set; existing ones do not change.
@@ -329,7 +305,7 @@ impl Batch {
         elements: impl IntoIterator<Item = &'a Element>,
         add: bool,
     ) {
-        let all: Vec<_> = elements.into_iter().flat_map(|element| attributes_of(element, set)).collect();
+        let all: Vec<_> = elements.into_iter().flat_map(|element| elements_of(element, set)).collect();
         self.listed(table, &set.name, &all, add);
     }
 
@@ -337,31 +313,24 @@ impl Batch {
     /// this set's timeout.
     pub fn add_remembered(&mut self, table: &Table, set: &Set, all: &[TimedElement]) {
         let most = set.timeout.unwrap_or_default();
-        let milliseconds = |time: Duration| u64::try_from(time.min(most).as_millis()).unwrap_or(u64::MAX);
         let element = |one: &TimedElement| {
-            ListAttribute::Element(vec![
-                SetElementAttribute::Key(DataAttribute::Value(one.key.0.clone())),
-                SetElementAttribute::Expiration(milliseconds(one.expires)),
-            ])
+            let expires = u64_be(NFTA_SET_ELEM_EXPIRATION, milliseconds(one.expires.min(most)));
+            nested(NFTA_LIST_ELEM, &[key_of(&one.key.0), expires])
         };
         let all: Vec<_> = all.iter().map(element).collect();
         self.listed(table, &set.name, &all, true);
     }
 
-    fn listed(&mut self, table: &Table, set: &str, all: &[ListAttribute<SetElementAttribute>], add: bool) {
+    fn listed(&mut self, table: &Table, set: &str, all: &[DefaultNla], add: bool) {
+        let (kind, flags) =
+            if add { (libc::NFT_MSG_NEWSETELEM, NLM_F_CREATE) } else { (libc::NFT_MSG_DELSETELEM, 0) };
         for some in chunks(all) {
-            let attributes = vec![
-                SetElementList::Table(table.name.clone()),
-                SetElementList::Set(set.to_owned()),
-                SetElementList::Elements(some.to_vec()),
+            let attributes = [
+                text(NFTA_SET_ELEM_LIST_TABLE, &table.name),
+                text(NFTA_SET_ELEM_LIST_SET, set),
+                nested(NFTA_SET_ELEM_LIST_ELEMENTS, some),
             ];
-            let message = SetElementMessage { attributes };
-            let (message, flags) = if add {
-                (NfTablesMessage::NewSetElement(message), NLM_F_CREATE)
-            } else {
-                (NfTablesMessage::DeleteSetElement(message), 0)
-            };
-            self.add(table, format!("elements of set {set}"), message, flags);
+            self.add(table, format!("elements of set {set}"), kind, flags, &attributes);
         }
     }
 
@@ -374,37 +343,33 @@ impl Batch {
                 let address = if table.family == Family::V4 { 7 } else { 8 };
                 (address << 6 | expressions::nft_type(Field::DestinationPort, table.family), bytes)
             }
-            None => (OF_VERDICTS, 0),
+            None => (libc::NFT_DATA_VERDICT, 0),
         };
+        let flags = libc::NFT_SET_ANONYMOUS | libc::NFT_SET_CONSTANT | libc::NFT_SET_MAP;
         attributes.extend([
-            SetAttribute::KeyType(4),
-            SetAttribute::KeyLen(map.key_bytes),
-            SetAttribute::Flags(SetFlags::Anonymous | SetFlags::Constant | SetFlags::Map),
-            SetAttribute::DataType(data_type),
-            SetAttribute::UserData(NUMBERS_AS_THEY_ARE.to_vec()),
+            u32_be(NFTA_SET_KEY_TYPE, 4),
+            u32_be(NFTA_SET_KEY_LEN, map.key_bytes),
+            u32_be(NFTA_SET_FLAGS, flags.cast_unsigned()),
+            u32_be(NFTA_SET_DATA_TYPE, data_type),
+            attribute(NFTA_SET_USERDATA, NUMBERS_AS_THEY_ARE),
         ]);
         if data_bytes > 0 {
-            attributes.push(SetAttribute::DataLen(data_bytes));
+            attributes.push(u32_be(NFTA_SET_DATA_LEN, data_bytes));
         }
-        let message = NfTablesMessage::NewSet(SetMessage { attributes });
         let begin = self.messages.len();
-        self.add(table, "map of a rule".to_owned(), message, NLM_F_CREATE);
-        let element = |(key, value): &(super::Key, Value)| {
-            ListAttribute::Element(vec![
-                SetElementAttribute::Key(DataAttribute::Value(key.0.clone())),
-                value_of(value),
-            ])
-        };
+        self.add(table, "map of a rule".to_owned(), libc::NFT_MSG_NEWSET, NLM_F_CREATE, &attributes);
+        let element =
+            |(key, value): &(Key, Value)| nested(NFTA_LIST_ELEM, &[key_of(&key.0), value_of(value)]);
         let all: Vec<_> = map.elements.iter().map(element).collect();
         for some in chunks(&all) {
-            let attributes = vec![
-                SetElementList::Table(table.name.clone()),
-                SetElementList::Set(ANONYMOUS.to_owned()),
-                SetElementList::SetId(number),
-                SetElementList::Elements(some.to_vec()),
+            let attributes = [
+                text(NFTA_SET_ELEM_LIST_TABLE, &table.name),
+                text(NFTA_SET_ELEM_LIST_SET, ANONYMOUS),
+                u32_be(NFTA_SET_ELEM_LIST_SET_ID, number),
+                nested(NFTA_SET_ELEM_LIST_ELEMENTS, some),
             ];
-            let message = NfTablesMessage::NewSetElement(SetElementMessage { attributes });
-            self.add(table, "elements of the map of a rule".to_owned(), message, NLM_F_CREATE);
+            let step = "elements of the map of a rule".to_owned();
+            self.add(table, step, libc::NFT_MSG_NEWSETELEM, NLM_F_CREATE, &attributes);
         }
         for message in &mut self.messages[begin..] {
             message.with_next = true;
@@ -418,21 +383,18 @@ impl Batch {
         self.bytes += later.bytes;
     }
 
-    fn add(&mut self, table: &Table, step: String, message: NfTablesMessage, flags: u16) {
-        let header = NetfilterHeader::new(proto_family(table.family), 0, 0);
-        let message = NetfilterMessage::new(header, message);
-        let flags = NLM_F_REQUEST | flags;
-        let bytes = encoded(message, flags);
+    fn add(&mut self, table: &Table, step: String, kind: c_int, flags: u16, attributes: &[DefaultNla]) {
+        let bytes = request(table.family, kind, flags, attributes);
         self.bytes += bytes.len();
-        self.messages.push(Message { bytes, flags, step, with_next: false });
+        self.messages.push(Message { bytes, step, with_next: false });
     }
 }
 
 /// Splits elements into chunks that fit into one message each.
-fn chunks(elements: &[ListAttribute<SetElementAttribute>]) -> Vec<&[ListAttribute<SetElementAttribute>]> {
+fn chunks(elements: &[DefaultNla]) -> Vec<&[DefaultNla]> {
     let (mut all, mut begin, mut bytes) = (Vec::new(), 0, 0);
     for (place, element) in elements.iter().enumerate() {
-        let own = std::slice::from_ref(element).buffer_len();
+        let own = element.buffer_len();
         if bytes + own > ELEMENTS_BYTES {
             all.push(&elements[begin..place]);
             (begin, bytes) = (place, 0);
@@ -445,13 +407,10 @@ fn chunks(elements: &[ListAttribute<SetElementAttribute>]) -> Vec<&[ListAttribut
 }
 
 /// Returns the attributes that the kernel needs for every new set, and the set's number.
-fn head_of_set(table: &Table, name: &str) -> (u32, Vec<SetAttribute>) {
+fn head_of_set(table: &Table, name: &str) -> (u32, Vec<DefaultNla>) {
     let number = SETS.fetch_add(1, Ordering::Relaxed);
-    let attributes = vec![
-        SetAttribute::Table(table.name.clone()),
-        SetAttribute::Name(name.to_owned()),
-        SetAttribute::Id(number),
-    ];
+    let attributes =
+        vec![text(NFTA_SET_TABLE, &table.name), text(NFTA_SET_NAME, name), u32_be(NFTA_SET_ID, number)];
     (number, attributes)
 }
 
@@ -462,24 +421,22 @@ fn is_concatenated(set: &Set) -> bool {
 
 /// Returns the kernel's form of an element: two elements for a range of one field, its start and the value after its
 /// end.
-fn attributes_of(element: &Element, set: &Set) -> Vec<ListAttribute<SetElementAttribute>> {
-    let mut own = vec![SetElementAttribute::Key(DataAttribute::Value(element.key.0.clone()))];
+fn elements_of(element: &Element, set: &Set) -> Vec<DefaultNla> {
+    let mut own = vec![key_of(&element.key.0)];
     own.extend(element.value.as_ref().map(value_of));
-    let last = element.last.as_ref().unwrap_or(&element.key);
+    let last = &element.last.as_ref().unwrap_or(&element.key).0;
     if set.intervals && is_concatenated(set) {
-        let end = expressions::attribute_value(&last.0);
-        own.push(SetElementAttribute::KeyEnd(vec![end]));
-    } else if set.intervals {
-        let mut all = vec![ListAttribute::Element(own)];
-        if let Some(next) = after(&last.0) {
-            all.push(ListAttribute::Element(vec![
-                SetElementAttribute::Key(DataAttribute::Value(next)),
-                SetElementAttribute::Flags(SetElementFlags::from_bits_retain(INTERVAL_END)),
-            ]));
-        }
-        return all;
+        own.push(nested(NFTA_SET_ELEM_KEY_END, &[expressions::attribute_value(last)]));
     }
-    vec![ListAttribute::Element(own)]
+    let mut all = vec![nested(NFTA_LIST_ELEM, &own)];
+    if set.intervals
+        && !is_concatenated(set)
+        && let Some(next) = after(last)
+    {
+        let flags = u32_be(NFTA_SET_ELEM_FLAGS, libc::NFT_SET_ELEM_INTERVAL_END.cast_unsigned());
+        all.push(nested(NFTA_LIST_ELEM, &[key_of(&next), flags]));
+    }
+    all
 }
 
 /// Returns the number after this one; `None` after the last.
@@ -495,11 +452,21 @@ fn after(bytes: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-fn value_of(value: &Value) -> SetElementAttribute {
-    SetElementAttribute::Data(match value {
-        Value::Verdict(verdict) => DataAttribute::Other(expressions::data_of_verdict(verdict)),
-        Value::Key(key) => DataAttribute::Value(key.0.clone()),
-    })
+fn key_of(key: &[u8]) -> DefaultNla {
+    nested(NFTA_SET_ELEM_KEY, &[expressions::attribute_value(key)])
+}
+
+fn value_of(value: &Value) -> DefaultNla {
+    let data = match value {
+        Value::Verdict(verdict) => expressions::data_of_verdict(verdict),
+        Value::Key(key) => expressions::attribute_value(&key.0),
+    };
+    nested(NFTA_SET_ELEM_DATA, &[data])
+}
+
+/// Returns milliseconds as the kernel counts timeouts.
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

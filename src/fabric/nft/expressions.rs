@@ -1,20 +1,22 @@
 //! Translates statements of rules to the kernel's expressions, which work on registers: numbers and layouts are those
 //! of `linux/netfilter/nf_tables.h`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::OnceLock;
 
-use netlink_packet_core::{DefaultNla, Emitable, NLA_F_NESTED};
-use netlink_packet_netfilter::nftables::{ExpressionAttribute, Expressions, ListAttribute};
+use netlink_packet_core::DefaultNla;
 
+use super::attributes::{
+    NFTA_DATA_VALUE, NFTA_DATA_VERDICT, NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_LIST_ELEM, NFTA_VERDICT_CHAIN,
+    NFTA_VERDICT_CODE,
+};
 use super::model::{Family, Field, Key, Reject, Statement, Value, Verdict};
+use crate::netlink::message::{attribute, nested, octets, text, u32_be, u64_be};
 
 /// The first register of four bytes (`NFT_REG32_00`).
 const FIRST: u32 = 8;
 /// The register of verdicts (`NFT_REG_VERDICT`).
 const VERDICT: u32 = 0;
-
-pub(super) type Expression = ListAttribute<ExpressionAttribute>;
 
 /// A map inside a rule that the batch has to create for it.
 pub(super) struct AnonymousMap {
@@ -33,7 +35,7 @@ pub(super) fn of(
     part: &Statement,
     family: Family,
     anonymous: &mut impl FnMut(&AnonymousMap) -> u32,
-) -> Vec<Expression> {
+) -> Vec<DefaultNla> {
     match part {
         Statement::Is(fields, key) => with(load(fields, family), compare(key, 0)),
         Statement::IsNot(fields, key) => with(load(fields, family), compare(key, 1)),
@@ -44,25 +46,19 @@ pub(super) fn of(
             let number = |bits: u32| attribute_value(&bits.to_ne_bytes());
             all.push(expression(
                 "bitwise",
-                vec![
-                    u32_be(1, FIRST),
-                    u32_be(2, FIRST),
-                    u32_be(3, 4),
-                    at(4, &number(*bits)),
-                    at(5, &number(0)),
-                ],
+                &[u32_be(1, FIRST), u32_be(2, FIRST), u32_be(3, 4), at(4, &number(*bits)), at(5, &number(0))],
             ));
             with(all, compare(&Key::new().number(0), 1))
         }
         Statement::OfTransparentSocket => {
-            let socket = expression("socket", vec![u32_be(1, 0), u32_be(2, FIRST)]);
+            let socket = expression("socket", &[u32_be(1, 0), u32_be(2, FIRST)]);
             with(vec![socket], compare(&Key(vec![1]), 0))
         }
         Statement::SpoofedSource => {
             // The result is the index of the incoming link if it leads to the sender, otherwise 0.
             let (by_sender, by_link, link) = (1, 8, 1);
-            let attributes = vec![u32_be(1, FIRST), u32_be(2, link), u32_be(3, by_sender | by_link)];
-            with(vec![expression("fib", attributes)], compare(&Key::new().number(0), 0))
+            let attributes = [u32_be(1, FIRST), u32_be(2, link), u32_be(3, by_sender | by_link)];
+            with(vec![expression("fib", &attributes)], compare(&Key::new().number(0), 0))
         }
         Statement::Dispatch(fields, map) => {
             with(load(fields, family), lookup(map, None, Some(VERDICT), false))
@@ -97,26 +93,26 @@ pub(super) fn of(
             let map = anonymous(&AnonymousMap { key_bytes: 4, value_bytes: None, elements });
             vec![number_generator(verdicts.len()), lookup(ANONYMOUS, Some(map), Some(VERDICT), false)]
         }
-        Statement::Masquerade => vec![expression("masq", Vec::new())],
+        Statement::Masquerade => vec![expression("masq", &[])],
         Statement::Tproxy(to) => {
             let port = FIRST + address_words(family);
             vec![
                 immediate(FIRST, &attribute_value(&octets(to.ip()))),
                 immediate(port, &attribute_value(&to.port().to_be_bytes())),
-                expression("tproxy", vec![u32_be(1, number(family)), u32_be(2, FIRST), u32_be(3, port)]),
+                expression("tproxy", &[u32_be(1, family.number().into()), u32_be(2, FIRST), u32_be(3, port)]),
             ]
         }
         Statement::SetMark(mark) => vec![
             immediate(FIRST, &attribute_value(&mark.to_ne_bytes())),
-            expression("meta", vec![u32_be(2, META_MARK), u32_be(3, FIRST)]),
+            expression("meta", &[u32_be(2, META_MARK), u32_be(3, FIRST)]),
         ],
         Statement::Reject(how) => vec![reject(*how, family)],
-        Statement::NoTrack => vec![expression("notrack", Vec::new())],
+        Statement::NoTrack => vec![expression("notrack", &[])],
         Statement::BytesPerSecondOver(bytes) => vec![expression(
             "limit",
-            vec![
-                attribute(1, bytes.to_be_bytes().to_vec()),
-                attribute(2, 1_u64.to_be_bytes().to_vec()),
+            &[
+                u64_be(1, *bytes),
+                u64_be(2, 1),
                 // The burst that is allowed, in bytes.
                 u32_be(3, u32::try_from(bytes / 10).unwrap_or(u32::MAX).max(20_000)),
                 u32_be(4, 1),
@@ -124,57 +120,41 @@ pub(super) fn of(
             ],
         )],
         Statement::PerMilleOfPackets(share) => {
-            let random = expression("numgen", vec![u32_be(1, FIRST), u32_be(2, 1000), u32_be(3, 1)]);
+            let random = expression("numgen", &[u32_be(1, FIRST), u32_be(2, 1000), u32_be(3, 1)]);
             // The kernel compares bytes from the left: the number has to be big-endian.
             let order = expression(
                 "byteorder",
-                vec![u32_be(1, FIRST), u32_be(2, FIRST), u32_be(3, 1), u32_be(4, 4), u32_be(5, 4)],
+                &[u32_be(1, FIRST), u32_be(2, FIRST), u32_be(3, 1), u32_be(4, 4), u32_be(5, 4)],
             );
             let less = expression(
                 "cmp",
-                vec![u32_be(1, FIRST), u32_be(2, 2), at(3, &attribute_value(&share.to_be_bytes()))],
+                &[u32_be(1, FIRST), u32_be(2, 2), at(3, &attribute_value(&share.to_be_bytes()))],
             );
             vec![random, order, less]
         }
-        Statement::Remember(fields, set) => with(
-            load(fields, family),
-            expression("dynset", vec![text(1, set), u32_be(3, 1), u32_be(4, FIRST)]),
-        ),
+        Statement::Remember(fields, set) => {
+            with(load(fields, family), expression("dynset", &[text(1, set), u32_be(3, 1), u32_be(4, FIRST)]))
+        }
     }
 }
 
 /// Returns the data of a verdict, for rules and elements.
 pub(super) fn data_of_verdict(verdict: &Verdict) -> DefaultNla {
     let (code, chain): (i32, Option<&str>) = match verdict {
-        Verdict::Drop => (0, None),
-        Verdict::Accept => (1, None),
-        Verdict::Return => (-5, None),
-        Verdict::Jump(chain) => (-3, Some(chain)),
-        Verdict::Goto(chain) => (-4, Some(chain)),
+        Verdict::Drop => (libc::NF_DROP, None),
+        Verdict::Accept => (libc::NF_ACCEPT, None),
+        Verdict::Return => (libc::NFT_RETURN, None),
+        Verdict::Jump(chain) => (libc::NFT_JUMP, Some(chain)),
+        Verdict::Goto(chain) => (libc::NFT_GOTO, Some(chain)),
     };
-    let mut parts = vec![u32_be(1, code.cast_unsigned())];
-    parts.extend(chain.map(|chain| text(2, chain)));
-    nested(2, &parts)
+    let mut parts = vec![u32_be(NFTA_VERDICT_CODE, code.cast_unsigned())];
+    parts.extend(chain.map(|chain| text(NFTA_VERDICT_CHAIN, chain)));
+    nested(NFTA_DATA_VERDICT, &parts)
 }
 
 /// Returns the data of a value.
 pub(super) fn attribute_value(bytes: &[u8]) -> DefaultNla {
-    attribute(1, bytes.to_vec())
-}
-
-pub(super) fn attribute(kind: u16, value: Vec<u8>) -> DefaultNla {
-    DefaultNla::new(kind, value)
-}
-
-pub(super) fn u32_be(kind: u16, value: u32) -> DefaultNla {
-    attribute(kind, value.to_be_bytes().to_vec())
-}
-
-/// Returns an attribute with nested ones.
-pub(super) fn nested(kind: u16, inside: &[DefaultNla]) -> DefaultNla {
-    let mut bytes = vec![0; inside.buffer_len()];
-    inside.emit(&mut bytes);
-    attribute(kind | NLA_F_NESTED, bytes)
+    attribute(NFTA_DATA_VALUE, bytes)
 }
 
 /// Returns the size in bytes of a field's value in registers and keys.
@@ -200,25 +180,10 @@ pub(super) fn nft_type(field: Field, family: Family) -> u32 {
     }
 }
 
-/// Returns the number of a family (`NFPROTO_IPV4`, `NFPROTO_IPV6`).
-fn number(family: Family) -> u32 {
-    match family {
-        Family::V4 => 2,
-        Family::V6 => 10,
-    }
-}
-
 fn address_words(family: Family) -> u32 {
     match family {
         Family::V4 => 1,
         Family::V6 => 4,
-    }
-}
-
-fn octets(ip: IpAddr) -> Vec<u8> {
-    match ip {
-        IpAddr::V4(ip) => ip.octets().to_vec(),
-        IpAddr::V6(ip) => ip.octets().to_vec(),
     }
 }
 
@@ -229,15 +194,15 @@ const NETWORK_HEADER: u32 = 1;
 const TRANSPORT_HEADER: u32 = 2;
 
 /// Loads fields into consecutive registers.
-fn load(fields: &[Field], family: Family) -> Vec<Expression> {
+fn load(fields: &[Field], family: Family) -> Vec<DefaultNla> {
     let mut register = FIRST;
     let mut loaded = Vec::new();
     for field in fields {
         let payload = |base, offset, bytes| {
-            let parts = vec![u32_be(1, register), u32_be(2, base), u32_be(3, offset), u32_be(4, bytes)];
-            expression("payload", parts)
+            let parts = [u32_be(1, register), u32_be(2, base), u32_be(3, offset), u32_be(4, bytes)];
+            expression("payload", &parts)
         };
-        let connection = |key| expression("ct", vec![u32_be(1, register), u32_be(2, key)]);
+        let connection = |key| expression("ct", &[u32_be(1, register), u32_be(2, key)]);
         let (source, destination, bytes) = match family {
             Family::V4 => (12, 16, 4),
             Family::V6 => (8, 24, 16),
@@ -245,11 +210,11 @@ fn load(fields: &[Field], family: Family) -> Vec<Expression> {
         loaded.push(match field {
             Field::SourceAddress => payload(NETWORK_HEADER, source, bytes),
             Field::DestinationAddress => payload(NETWORK_HEADER, destination, bytes),
-            Field::Protocol => expression("meta", vec![u32_be(1, register), u32_be(2, META_PROTOCOL)]),
+            Field::Protocol => expression("meta", &[u32_be(1, register), u32_be(2, META_PROTOCOL)]),
             Field::SourcePort => payload(TRANSPORT_HEADER, 0, 2),
             Field::DestinationPort => payload(TRANSPORT_HEADER, 2, 2),
-            Field::Mark => expression("meta", vec![u32_be(1, register), u32_be(2, META_MARK)]),
-            Field::Link => expression("meta", vec![u32_be(1, register), u32_be(2, META_LINK)]),
+            Field::Mark => expression("meta", &[u32_be(1, register), u32_be(2, META_MARK)]),
+            Field::Link => expression("meta", &[u32_be(1, register), u32_be(2, META_LINK)]),
             Field::ConnectionState => connection(0),
             Field::ConnectionStatus => connection(2),
         });
@@ -259,43 +224,43 @@ fn load(fields: &[Field], family: Family) -> Vec<Expression> {
 }
 
 /// Compares the registers with a key; `how` is 0 for equal, 1 for not equal.
-fn compare(key: &Key, how: u32) -> Expression {
-    expression("cmp", vec![u32_be(1, FIRST), u32_be(2, how), at(3, &attribute_value(&key.0))])
+fn compare(key: &Key, how: u32) -> DefaultNla {
+    expression("cmp", &[u32_be(1, FIRST), u32_be(2, how), at(3, &attribute_value(&key.0))])
 }
 
-fn lookup(set: &str, number: Option<u32>, to: Option<u32>, inverted: bool) -> Expression {
+fn lookup(set: &str, number: Option<u32>, to: Option<u32>, inverted: bool) -> DefaultNla {
     let mut parts = vec![text(1, set), u32_be(2, FIRST)];
     parts.extend(to.map(|register| u32_be(3, register)));
     parts.extend(number.map(|number| u32_be(4, number)));
     if inverted {
         parts.push(u32_be(5, 1));
     }
-    expression("lookup", parts)
+    expression("lookup", &parts)
 }
 
 /// Returns an expression for a number below `count`, the next one for each packet.
-fn number_generator(count: usize) -> Expression {
+fn number_generator(count: usize) -> DefaultNla {
     let count = u32::try_from(count).unwrap_or(u32::MAX).max(1);
-    expression("numgen", vec![u32_be(1, FIRST), u32_be(2, count), u32_be(3, 0)])
+    expression("numgen", &[u32_be(1, FIRST), u32_be(2, count), u32_be(3, 0)])
 }
 
 fn numbered(values: impl Iterator<Item = Value>) -> Vec<(Key, Value)> {
     (0..).zip(values).map(|(number, value)| (Key::new().number(number), value)).collect()
 }
 
-fn dnat(family: Family, address: u32, port: u32) -> Expression {
-    let parts = vec![
+fn dnat(family: Family, address: u32, port: u32) -> DefaultNla {
+    let parts = [
         u32_be(1, 1),
-        u32_be(2, number(family)),
+        u32_be(2, family.number().into()),
         u32_be(3, address),
         u32_be(4, address),
         u32_be(5, port),
         u32_be(6, port),
     ];
-    expression("nat", parts)
+    expression("nat", &parts)
 }
 
-fn reject(how: Reject, family: Family) -> Expression {
+fn reject(how: Reject, family: Family) -> DefaultNla {
     let (kind, code) = match (how, family) {
         (Reject::Reset, _) => (1, 0),
         (Reject::PortUnreachable, Family::V4) => (0, 3),
@@ -303,11 +268,11 @@ fn reject(how: Reject, family: Family) -> Expression {
         (Reject::Prohibited, Family::V4) => (0, 13),
         (Reject::Prohibited, Family::V6) => (0, 1),
     };
-    expression("reject", vec![u32_be(1, kind), attribute(2, vec![code])])
+    expression("reject", &[u32_be(1, kind), attribute(2, [code])])
 }
 
-fn immediate(register: u32, data: &DefaultNla) -> Expression {
-    expression("immediate", vec![u32_be(1, register), at(2, data)])
+fn immediate(register: u32, data: &DefaultNla) -> DefaultNla {
+    expression("immediate", &[u32_be(1, register), at(2, data)])
 }
 
 /// Returns data as an attribute of this kind.
@@ -315,13 +280,9 @@ fn at(kind: u16, data: &DefaultNla) -> DefaultNla {
     nested(kind, std::slice::from_ref(data))
 }
 
-fn text(kind: u16, text: &str) -> DefaultNla {
-    attribute(kind, text.bytes().chain([0]).collect())
-}
-
-fn expression(name: &str, attributes: Vec<DefaultNla>) -> Expression {
+fn expression(name: &str, attributes: &[DefaultNla]) -> DefaultNla {
     let name = if is_withheld(name) { "withheld" } else { name };
-    Expressions::Other { expression_type: name.to_owned(), attributes }.into()
+    nested(NFTA_LIST_ELEM, &[text(NFTA_EXPR_NAME, name), nested(NFTA_EXPR_DATA, attributes)])
 }
 
 /// Returns true if this process is to test its behavior on a kernel without expressions of this name
@@ -335,7 +296,7 @@ fn is_withheld(name: &str) -> bool {
 }
 
 /// Returns an expression that loads a value, followed by one that examines it.
-fn with(mut first: Vec<Expression>, then: Expression) -> Vec<Expression> {
+fn with(mut first: Vec<DefaultNla>, then: DefaultNla) -> Vec<DefaultNla> {
     first.push(then);
     first
 }

@@ -5,6 +5,7 @@
 //! the names of the kernel's objects. `nft list ruleset`, run inside, prints everything written here in nft's own
 //! words; nft 1.0.6 cannot print [`Statement::DispatchBy`] and stops at a table that has it.
 
+mod attributes;
 mod batch;
 mod expressions;
 mod model;

@@ -3,6 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use crate::netlink::message::{NFGENMSG_BYTES, octets};
+
 /// The packets that a table applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Family {
@@ -16,6 +18,19 @@ impl Family {
     /// Returns the family of an address.
     pub fn of(ip: IpAddr) -> Self {
         if ip.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// Returns the kernel's number.
+    pub(super) fn number(self) -> u8 {
+        (match self {
+            Self::V4 => libc::NFPROTO_IPV4,
+            Self::V6 => libc::NFPROTO_IPV6,
+        }) as u8
+    }
+
+    /// Returns the fixed part of netfilter's messages about this family.
+    pub(crate) fn header(self) -> [u8; NFGENMSG_BYTES] {
+        [self.number(), 0, 0, 0]
     }
 }
 
@@ -101,10 +116,7 @@ impl Key {
     /// Appends an address.
     #[must_use]
     pub fn ip(self, ip: IpAddr) -> Self {
-        match ip {
-            IpAddr::V4(ip) => self.bytes(&ip.octets()),
-            IpAddr::V6(ip) => self.bytes(&ip.octets()),
-        }
+        self.bytes(&octets(ip))
     }
 
     /// Appends a protocol by its number.

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
-use netlink_packet_netfilter::nftables::{
-    DataAttribute, ListAttribute, NfTablesMessage, SetAttribute, SetElementAttribute, SetElementList,
-    SetElementMessage, SetFlags, SetMessage, TableAttribute, TableMessage,
-};
-use netlink_packet_netfilter::{NetfilterHeader, NetfilterMessage, NetfilterMessageInner};
+use libc::c_int;
+use netlink_packet_core::{DefaultNla, NLM_F_DUMP, parse_string, parse_u32_be, parse_u64_be};
 
-use super::batch::{Nft, encoded, proto_family};
+use super::attributes::{
+    NFTA_DATA_VALUE, NFTA_LIST_ELEM, NFTA_SET_COUNT, NFTA_SET_ELEM_EXPIRATION, NFTA_SET_ELEM_KEY,
+    NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_FLAGS,
+    NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_NAME,
+};
+use super::batch::{Nft, message_type, request};
 use super::model::{Family, Key, Table, TimedElement};
 use crate::FabricError;
+use crate::netlink::message::{NFGENMSG_BYTES, attributes, find, text};
 
 /// An existing set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,14 +29,10 @@ pub struct SetFacts {
 impl Nft {
     /// The existing tables of a family.
     pub fn tables(&self, family: Family) -> Result<Vec<Table>, FabricError> {
-        let message = NfTablesMessage::GetTable(TableMessage { attributes: Vec::new() });
         let mut tables = Vec::new();
-        self.list("list tables", family, message, |message| {
-            let NfTablesMessage::NewTable(table) = message else { return };
-            let name = table.attributes.into_iter().find_map(|attribute| match attribute {
-                TableAttribute::Name(name) => Some(name),
-                _ => None,
-            });
+        let kinds = (libc::NFT_MSG_GETTABLE, libc::NFT_MSG_NEWTABLE);
+        self.list("list tables", family, kinds, &[], |table| {
+            let name = find(table, NFTA_TABLE_NAME).and_then(|name| parse_string(name).ok());
             tables.extend(name.map(|name| Table { family, name }));
         })?;
         Ok(tables)
@@ -42,79 +40,62 @@ impl Nft {
 
     /// The sets of a table that have a name.
     pub fn sets(&self, table: &Table) -> Result<Vec<SetFacts>, FabricError> {
-        let attributes = vec![SetAttribute::Table(table.name.clone())];
         let mut sets = Vec::new();
-        self.list(
-            "list sets",
-            table.family,
-            NfTablesMessage::GetSet(SetMessage { attributes }),
-            |message| {
-                let NfTablesMessage::NewSet(set) = message else { return };
-                let (mut name, mut forgets, mut elements) = (None, false, None);
-                for attribute in set.attributes {
-                    match attribute {
-                        SetAttribute::Name(own) => name = Some(own),
-                        SetAttribute::Flags(flags) => forgets = flags.contains(SetFlags::Timeout),
-                        SetAttribute::Count(count) => elements = Some(count),
-                        _ => {}
-                    }
-                }
-                let name = name.filter(|name| !name.starts_with("__"));
-                sets.extend(name.map(|name| SetFacts { name, forgets, elements }));
-            },
-        )?;
+        let kinds = (libc::NFT_MSG_GETSET, libc::NFT_MSG_NEWSET);
+        let of_table = [text(NFTA_SET_TABLE, &table.name)];
+        self.list("list sets", table.family, kinds, &of_table, |set| {
+            sets.extend(facts(set).filter(|set| !set.name.starts_with("__")));
+        })?;
         Ok(sets)
     }
 
     /// The current elements of a set with timeouts.
     pub fn remembered(&self, table: &Table, set: &str) -> Result<Vec<TimedElement>, FabricError> {
-        let attributes = vec![SetElementList::Table(table.name.clone()), SetElementList::Set(set.to_owned())];
-        let message = NfTablesMessage::GetSetElement(SetElementMessage { attributes });
         let mut all = Vec::new();
-        self.list(&format!("list elements of set {set}"), table.family, message, |message| {
-            let NfTablesMessage::NewSetElement(some) = message else { return };
-            for attribute in some.attributes {
-                let SetElementList::Elements(elements) = attribute else { continue };
-                all.extend(elements.into_iter().filter_map(|element| match element {
-                    ListAttribute::Element(attributes) => remembered(attributes),
-                    _ => None,
-                }));
-            }
+        let kinds = (libc::NFT_MSG_GETSETELEM, libc::NFT_MSG_NEWSETELEM);
+        let of_set = [text(NFTA_SET_ELEM_LIST_TABLE, &table.name), text(NFTA_SET_ELEM_LIST_SET, set)];
+        self.list(&format!("list elements of set {set}"), table.family, kinds, &of_set, |some| {
+            let elements = attributes(find(some, NFTA_SET_ELEM_LIST_ELEMENTS).unwrap_or_default());
+            let elements = elements.filter(|(kind, _)| *kind == NFTA_LIST_ELEM);
+            all.extend(elements.filter_map(|(_, element)| remembered(element)));
         })?;
         Ok(all)
     }
 
+    /// Requests a list and passes the attributes of each item to `take`. The types of the request and of its responses
+    /// are among `NFT_MSG_*`.
     fn list(
         &self,
         step: &str,
         family: Family,
-        message: NfTablesMessage,
-        mut take: impl FnMut(NfTablesMessage),
+        (get, new): (c_int, c_int),
+        of: &[DefaultNla],
+        mut take: impl FnMut(&[u8]),
     ) -> Result<(), FabricError> {
-        let header = NetfilterHeader::new(proto_family(family), 0, 0);
-        let request = encoded(NetfilterMessage::new(header, message), NLM_F_REQUEST | NLM_F_DUMP);
-        let listed = self.socket.dump(&request, |bytes| {
-            let Ok(message) = NetlinkMessage::<NetfilterMessage>::deserialize(bytes) else { return };
-            if let NetlinkPayload::InnerMessage(message) = message.payload
-                && let NetfilterMessageInner::NfTables(message) = message.inner
-            {
-                take(message);
+        let listed = self.socket.dump(&request(family, get, NLM_F_DUMP, of), |message| {
+            if message.kind == message_type(new) {
+                take(message.attributes(NFGENMSG_BYTES));
             }
         });
         listed.map_err(FabricError::at(step))
     }
 }
 
+/// Returns a set with its facts.
+fn facts(set: &[u8]) -> Option<SetFacts> {
+    let number = |kind| find(set, kind).and_then(|value| parse_u32_be(value).ok());
+    let timeout = libc::NFT_SET_TIMEOUT.cast_unsigned();
+    Some(SetFacts {
+        name: parse_string(find(set, NFTA_SET_NAME)?).ok()?,
+        forgets: number(NFTA_SET_FLAGS).is_some_and(|flags| flags & timeout != 0),
+        elements: number(NFTA_SET_COUNT),
+    })
+}
+
 /// Returns an element with its remaining time; `None` if it is just expiring.
-fn remembered(attributes: Vec<SetElementAttribute>) -> Option<TimedElement> {
-    let (mut key, mut expires) = (None, None);
-    for attribute in attributes {
-        match attribute {
-            SetElementAttribute::Key(DataAttribute::Value(bytes)) => key = Some(Key(bytes)),
-            SetElementAttribute::Expiration(milliseconds) => expires = Some(milliseconds),
-            _ => {}
-        }
-    }
-    let expires = Duration::from_millis(expires.filter(|left| *left > 0)?);
-    Some(TimedElement { key: key?, expires })
+fn remembered(element: &[u8]) -> Option<TimedElement> {
+    let key = find(find(element, NFTA_SET_ELEM_KEY)?, NFTA_DATA_VALUE)?;
+    let milliseconds = parse_u64_be(find(element, NFTA_SET_ELEM_EXPIRATION)?).ok()?;
+    let expires = Duration::from_millis(milliseconds);
+    (milliseconds > 0).then(|| TimedElement { key: Key(key.to_vec()), expires })
 }
