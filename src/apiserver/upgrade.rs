@@ -215,7 +215,7 @@ impl WebSocketRequest {
     {
         let accept = HeaderValue::try_from(derive_accept_key(self.key.as_bytes()));
         let (stopping, under_way) = (server.inner.stopping.clone(), request_metrics::current());
-        tokio::spawn(stopping.run_until_cancelled_owned(async move {
+        base::task::start(stopping.run_until_cancelled_owned(async move {
             let _guard = under_way;
             match self.on_upgrade.await {
                 Ok(upgraded) => {

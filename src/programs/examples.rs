@@ -101,7 +101,7 @@ where
             .header_read_timeout(HEADER_TIMEOUT)
             .serve_connection(TokioIo::new(stream), service);
         // A client that disconnects ends its own connection only.
-        tokio::spawn(async { drop(connection.await) });
+        base::task::start(async { drop(connection.await) });
     }
 }
 

@@ -3,17 +3,22 @@
 //! extension API servers run there too; only their clients wait for them.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::join_all;
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::client::DEADLINE_EXCEEDED;
 use super::queue::{CallQueue, Callee, CalleePermit, acquire_permits_for_call};
+use base::panics::panic_text;
 
 /// The limit of actors of this process that wait for webhooks at once. Each holds a thread of the pool that
 /// also stands in for the workers (tokio has 512), and there may be thousands of kubelets. Requests are held
@@ -84,12 +89,15 @@ impl Caller {
         let Some(runtime) = self.runtime.get_or_init(start) else {
             return (Err(NO_THREAD.into()), Duration::ZERO);
         };
+        let (answer, answered) = oneshot::channel();
         let timed = async {
             let started = Instant::now();
-            (call.await, started.elapsed())
+            let result = call.await;
+            // The caller waits until this arrives.
+            let _ = answer.send((result, started.elapsed()));
         };
-        let task = AbortOnDropHandle::new(runtime.spawn(timed));
-        task.await.unwrap_or_else(|error| (Err(error.to_string()), Duration::ZERO))
+        let _call = AbortOnDropHandle::new(runtime.spawn(timed.boxed()));
+        answered.await.unwrap_or_else(|_| (Err(CALLS_LOST.into()), Duration::ZERO))
     }
 
     /// Runs all these calls at once and waits for them; returns their results and the time that they took.
@@ -128,14 +136,19 @@ impl Caller {
             let is_refused = who == CallerKind::Actor && place.is_none();
             placed.push(async move {
                 let _place = place;
-                if is_refused { Err(TOO_MANY.to_string()) } else { call.await }
+                if is_refused {
+                    return Err(TOO_MANY.to_string());
+                }
+                // A panic fails only this call.
+                let ended = AssertUnwindSafe(call).catch_unwind().await;
+                ended.unwrap_or_else(|panic| Err(format!("the call panicked: {}", panic_text(&*panic))))
             });
         }
         drop(places);
-        let (answer, answered) = mpsc::sync_channel(1);
-        let waiting = runtime.spawn(async move {
+        let (result, (done, is_done)) = (Arc::new(Mutex::new(None)), mpsc::sync_channel(1));
+        let slot = result.clone();
+        let waiting = async move {
             let started = Instant::now();
-            let calls: Vec<JoinHandle<_>> = placed.into_iter().map(tokio::spawn).collect();
             let _later = reserved.map(|reserved| {
                 let leaves = async move {
                     tokio::time::sleep(LONG_WAIT).await;
@@ -143,19 +156,16 @@ impl Caller {
                 };
                 AbortOnDropHandle::new(base::task::start(leaves))
             });
-            let mut answers = Vec::with_capacity(calls.len());
-            for call in calls {
-                // Terminates: each call has a timeout.
-                answers.push(call.await.unwrap_or_else(|error| Err(error.to_string())));
-            }
+            // Terminates: each call has a timeout.
+            *slot.lock() = Some((join_all(placed).await, started.elapsed()));
             // The caller waits until this arrives.
-            let _ = answer.send((answers, started.elapsed()));
-        });
-        drop(waiting);
+            let _ = done.send(());
+        };
+        drop(runtime.spawn(waiting.boxed()));
         // Without a response no webhook has agreed.
         let wait = || {
-            let lost = |_| ((0..expected).map(|_| Err(CALLS_LOST.to_string())).collect(), Duration::ZERO);
-            answered.recv().unwrap_or_else(lost)
+            let lost = || ((0..expected).map(|_| Err(CALLS_LOST.to_string())).collect(), Duration::ZERO);
+            is_done.recv().ok().and_then(|()| result.lock().take()).unwrap_or_else(lost)
         };
         match Handle::try_current().map(|handle| handle.runtime_flavor()) {
             Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),

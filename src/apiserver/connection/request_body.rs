@@ -70,9 +70,12 @@ impl<B: Body<Data = Bytes> + Send + Unpin + 'static> Drop for RequestBody<B> {
     fn drop(&mut self) {
         if let Some(rest) = self.inner.take()
             && !rest.is_end_stream()
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+            && tokio::runtime::Handle::try_current().is_ok()
         {
-            runtime.spawn(tokio::time::timeout(DRAIN_FOR, drain(rest)));
+            base::task::start(async move {
+                // The connection closes with an unread body.
+                let _ = tokio::time::timeout(DRAIN_FOR, drain(rest)).await;
+            });
         }
     }
 }

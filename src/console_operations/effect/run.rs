@@ -83,7 +83,7 @@ impl Outbox {
 
     /// Runs work that does not end with this task. Before the console ends, it waits for such work for a limited time.
     pub fn spawn_detached(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.detached.spawn(work);
+        self.detached.spawn(Box::pin(work));
     }
 
     /// Resolves when detached work should finish.
