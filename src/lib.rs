@@ -31,7 +31,7 @@
 //! | [`controllers`] | the actors of kube-controller-manager; they know no scheduler | operators, reconcile, api, apimachinery, object, base |
 //! | [`scheduler`] | the actor that chooses a node for each pod; it knows no controller | reconcile, api, object, base |
 //! | [`egress`] | pods' connections to the outside, relayed by this process; knows no Kubernetes | fabric, base |
-//! | [`network_policy`] | NetworkPolicies: decides which connections are allowed, in pure functions | object |
+//! | [`network_policy`] | NetworkPolicies: decides which connections are allowed, in pure functions | object, base |
 //! | [`services`] | services joined with their EndpointSlices, and the proxy that serves them from this process | reconcile, api, fabric, object, base |
 //! | [`dns`] | the cluster's DNS | services, egress, reconcile, api, object, base |
 //! | [`reverse_proxy`] | the HTTP server of Ingresses and Gateways, which forwards requests to services' endpoints | services, reconcile, api, object, base |

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::{Api, ApiError};
+use base::sort::SliceOrder;
 use object::{Key, Kind, Object, Revision};
 use store::{Change, Snapshot, Visibility, WatchExpired};
 
@@ -173,16 +174,17 @@ impl Api {
         let changes = self.changes_between(kind, revision, now.revision).map_err(|_| {
             ApiError::Expired(format!("The resourceVersion for the provided list is too old: {revision}"))
         })?;
-        let mut objects: BTreeMap<Key, Arc<Object>> = now.objects.into_iter().map(|o| (o.key(), o)).collect();
         let here = |object: &Object| namespace.is_none_or(|n| n == object.namespace());
-        for change in changes.into_iter().rev().filter(|change| here(&change.object)) {
-            let key = change.object.key();
-            match change.previous {
-                Some(previous) => objects.insert(key, previous),
-                None => objects.remove(&key),
-            };
+        // Each object that changed since, as it was at the revision: before its first change.
+        let mut earlier: BTreeMap<Key, Option<Arc<Object>>> = BTreeMap::new();
+        for change in changes.into_iter().filter(|change| here(&change.object)) {
+            earlier.entry(change.object.key()).or_insert(change.previous);
         }
-        Ok(Snapshot { revision, objects: objects.into_values().collect() })
+        let mut objects = now.objects;
+        objects.retain(|object| !earlier.contains_key(&object.key()));
+        objects.extend(earlier.into_values().flatten());
+        objects.order_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
+        Ok(Snapshot { revision, objects })
     }
 
     /// Returns every change after one revision and up to another, oldest first.

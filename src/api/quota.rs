@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{Api, ApiError};
+use base::sort::CollectMap;
 use object::quantity::{Amount, ResourceList, add_to};
 use object::quota::covers;
 use object::{Key, Kind, SharedObject};
@@ -112,9 +113,10 @@ fn count(api: &Api, namespace: Option<&str>, spec: &ResourceQuotaSpec) -> Resour
     let now = api.server_clock().now();
     let known = api.kinds();
     let limited: BTreeMap<&String, Option<Kind>> =
-        spec.hard.iter().flatten().map(|(name, _)| (name, known.kind_using(name))).collect();
+        spec.hard.iter().flatten().map(|(name, _)| (name, known.kind_using(name))).collect_map();
     // Absent usage counts as zero, also for a resource that no kind uses.
-    let mut used: ResourceList = limited.keys().map(|name| ((*name).clone(), Quantity("0".into()))).collect();
+    let mut used: ResourceList =
+        limited.keys().map(|name| ((*name).clone(), Quantity("0".into()))).collect_map();
     let kinds: BTreeSet<Kind> = limited.values().flatten().copied().collect();
     for kind in kinds {
         for object in api.list(kind, namespace).objects.iter().filter(|o| covers(spec, o)) {
@@ -128,12 +130,12 @@ fn count(api: &Api, namespace: Option<&str>, spec: &ResourceQuotaSpec) -> Resour
 
 fn same_status(a: &ResourceQuotaStatus, b: &ResourceQuotaStatus) -> bool {
     let amounts = |list: &Option<ResourceList>| -> BTreeMap<String, Amount> {
-        list.iter().flatten().map(|(name, quantity)| (name.clone(), Amount::of(quantity))).collect()
+        list.iter().flatten().map(|(name, quantity)| (name.clone(), Amount::of(quantity))).collect_map()
     };
     amounts(&a.hard) == amounts(&b.hard) && amounts(&a.used) == amounts(&b.used)
 }
 
 fn negative(list: &ResourceList) -> ResourceList {
     let minus = |quantity: &Quantity| (Amount::ZERO - Amount::of(quantity)).to_text_like(quantity);
-    list.iter().map(|(name, quantity)| (name.clone(), minus(quantity))).collect()
+    list.iter().map(|(name, quantity)| (name.clone(), minus(quantity))).collect_map()
 }

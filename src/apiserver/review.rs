@@ -13,6 +13,7 @@ use api::authorization::{Attributes, RequestTarget, ResourceAttributes, everythi
 use api::identity::User;
 use api::{Api, ApiError, Cause};
 use base::quote::quote;
+use base::sort::CollectMap;
 
 pub(super) async fn handle(
     server: &Server,
@@ -126,7 +127,7 @@ fn subject(review: &Value) -> User {
     let extra = spec["extra"].as_object().into_iter().flatten();
     User {
         uid: spec["uid"].as_str().map(ToString::to_string),
-        extra: extra.map(|(key, values)| (key.clone(), texts(values))).collect(),
+        extra: extra.map(|(key, values)| (key.clone(), texts(values))).collect_map(),
         ..User::named(spec["user"].as_str().unwrap_or_default(), texts(&spec["groups"]))
     }
 }

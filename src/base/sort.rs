@@ -1,8 +1,11 @@
-//! Stable sorts whose code is compiled once.
+//! Stable sorts whose code is compiled once, and sorted maps without a sort.
 //!
 //! Each call of the standard library's sorts compiles the algorithm again for its elements and its comparison: 6 KB each,
 //! and a twentieth of the binary for 250 calls. The sorts here compare positions and then swap the elements, which costs
 //! an allocation and indirect calls. Code that requests and packets pass sorts with the standard library.
+//!
+//! Each `collect` of a `BTreeMap` compiles a sort, too, and so does each `BTreeMap::from` an array:
+//! [`CollectMap::collect_map`] inserts the entries one by one.
 
 use std::cmp::Ordering;
 use std::mem;
@@ -50,6 +53,18 @@ impl<T> SliceOrder<T> for [T] {
         }
     }
 }
+
+/// Collects maps as [`Iterator::collect`] does.
+pub trait CollectMap: Iterator + Sized {
+    /// Collects the entries into a map; of several with the same key, the last remains.
+    fn collect_map<M: Default + Extend<Self::Item>>(self) -> M {
+        let mut map = M::default();
+        map.extend(self);
+        map
+    }
+}
+
+impl<I: Iterator> CollectMap for I {}
 
 /// Returns the positions to swap, one pair after the other, to sort a list whose elements compare like this.
 fn swaps(length: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<(usize, usize)> {

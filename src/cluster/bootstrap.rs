@@ -15,6 +15,7 @@ use k8s_openapi::api::storage::v1::{CSIDriver, CSIDriverSpec, StorageClass};
 use super::{fixed_services, own_definitions};
 use api::controller_status::Subsystem;
 use api::{Api, ApiError};
+use base::sort::CollectMap;
 use base::task::Tasks;
 use object::ingress;
 use object::storage::{DEFAULT_CLASS, DIRECTORY_PROVISIONER, DISK_DRIVER};
@@ -116,7 +117,7 @@ fn storage_class(api: &Api) -> Result<(), ApiError> {
         return Ok(());
     }
     let mut metadata = Key::new("", "standard").metadata();
-    metadata.annotations = Some([(DEFAULT_CLASS.to_string(), "true".to_string())].into());
+    metadata.annotations = Some([(DEFAULT_CLASS.to_string(), "true".to_string())].into_iter().collect_map());
     ensure(
         api,
         StorageClass {
@@ -161,7 +162,8 @@ pub(super) fn ingress_class(api: &Api) -> Result<(), ApiError> {
         return Ok(());
     }
     let mut metadata = Key::new("", ingress::OUR_CLASS).metadata();
-    metadata.annotations = Some([(ingress::DEFAULT_CLASS.to_string(), "true".to_string())].into());
+    metadata.annotations =
+        Some([(ingress::DEFAULT_CLASS.to_string(), "true".to_string())].into_iter().collect_map());
     let spec = IngressClassSpec { controller: Some(ingress::OUR_CONTROLLER.into()), parameters: None };
     ensure(api, IngressClass { metadata, spec: Some(spec) })
 }

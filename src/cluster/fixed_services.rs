@@ -15,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use api::{Api, ApiError, DeleteOptions};
+use base::sort::CollectMap;
 use object::well_known::label;
 use object::{ClusterDomain, Key, Kind, TypedKind};
 
@@ -105,7 +106,7 @@ pub(super) fn dns(
         addresses,
         ports: &[("dns", "UDP", 53), ("dns-tcp", "TCP", 53)],
         served,
-        annotations: [(ClusterDomain::ANNOTATION.to_owned(), domain.to_string())].into(),
+        annotations: [(ClusterDomain::ANNOTATION.to_owned(), domain.to_string())].into_iter().collect_map(),
     };
     fixed.write(api)
 }
@@ -251,7 +252,7 @@ impl FixedService {
         ObjectMeta {
             name: Some(name.to_owned()),
             namespace: Some(self.key.namespace.clone()),
-            labels: Some(labels.collect()),
+            labels: Some(labels.collect_map()),
             ..ObjectMeta::default()
         }
     }

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use super::config::ConfigFile;
 use super::error::StartError;
 use base::clock::Clock;
+use base::sort::CollectMap;
 use images::registry::DockerConfig;
 use images::{Catalogue, ImageEntry, ImageStore, Puller, UserImageSource, UserImages};
 use manifest::Document;
@@ -104,7 +105,7 @@ struct FileStamp(u64, i64, i64, u64);
 
 impl UserImageSource for Files {
     fn current(&self) -> Arc<UserImages> {
-        let now: BTreeMap<PathBuf, FileStamp> = files(&self.directory).into_iter().collect();
+        let now: BTreeMap<PathBuf, FileStamp> = files(&self.directory).into_iter().collect_map();
         let mut read = self.read.lock();
         let same = |known: &&ImageFiles| {
             let stamps = known.files.iter().map(|(file, one)| (file, &one.stamp));

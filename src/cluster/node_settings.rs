@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 
+use base::sort::CollectMap;
 use object::quantity::ResourceList;
 pub(super) use object::well_known::label::{REGION, ZONE};
 
@@ -44,6 +45,6 @@ impl NodeSettings {
         let topology = [(ZONE, &self.zone), (REGION, &self.region)];
         let topology =
             topology.into_iter().filter_map(|(key, value)| Some((key.to_string(), value.clone()?)));
-        self.labels.clone().into_iter().chain(topology).collect()
+        self.labels.clone().into_iter().chain(topology).collect_map()
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::decoded;
 use super::resource::{Kind, KindFacts, ResourceKey};
 use super::store::{Change, Delta, Object};
+use base::sort::CollectMap;
 use extension::fault::Fault;
 use extension::node_fence::NodeFence;
 use object::TypedKind;
@@ -100,7 +101,7 @@ impl Builtin {
                 .subresources
                 .iter()
                 .map(|(name, verbs)| ((*name).to_owned(), set(verbs)))
-                .collect(),
+                .collect_map(),
         })
     }
 }

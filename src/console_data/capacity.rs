@@ -9,6 +9,7 @@ use super::resource::{ObjectRef, Uid};
 use super::rows::node::{is_cordoned, is_ready};
 use super::store::{PackedObject, Stores, uid_of};
 use super::template;
+use base::sort::CollectMap;
 use object::quantity::Amount;
 use object::resources::spec_requests;
 
@@ -49,7 +50,7 @@ fn template(stores: &Stores, target: &ObjectRef) -> Option<PodSpec> {
 /// Returns the requests of a pod of this template, including its slot among the node's pods.
 fn requests(spec: &PodSpec) -> BTreeMap<String, Amount> {
     let pod = Pod { spec: Some(spec.clone()), ..Pod::default() };
-    spec_requests(&pod).into_iter().filter(|(_, amount)| !amount.is_zero()).collect()
+    spec_requests(&pod).into_iter().filter(|(_, amount)| !amount.is_zero()).collect_map()
 }
 
 fn count_fitting(

@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::resource::{Kind, KindFacts, ResourceKey};
+use base::sort::CollectMap;
 
 /// A workload kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,7 +101,7 @@ impl Workload {
             namespaced: true,
             short_names: Vec::new(),
             verbs: set(&["create", "delete", "get", "list", "patch", "update", "watch"]),
-            subresources: scale.into_iter().collect(),
+            subresources: scale.into_iter().collect_map(),
         })
     }
 }

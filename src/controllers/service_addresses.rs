@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use super::context::Context;
 use api::{Api, Change, ChangeKind, DeleteOptions};
 use base::clock::time;
+use base::sort::CollectMap;
 use object::conditions;
 use object::owner::is_terminating;
 use object::{Key, Kind, Object, SharedObject};
@@ -111,11 +112,12 @@ impl Reconciler for Addresses {
 impl Addresses {
     fn make(&self, key: &Key, parent_ref: ParentReference) -> Result<(), ReconcileError> {
         let family = if key.name.contains(':') { "IPv6" } else { "IPv4" };
-        let labels = [(FAMILY, family), MANAGED_BY].map(|(key, value)| (key.to_string(), value.to_string()));
+        let labels = [(FAMILY, family), MANAGED_BY].into_iter();
+        let labels = labels.map(|(key, value)| (key.to_string(), value.to_string()));
         let made = self.api.create_as(IPAddress {
             metadata: ObjectMeta {
                 name: Some(key.name.clone()),
-                labels: Some(labels.into()),
+                labels: Some(labels.collect_map()),
                 ..ObjectMeta::default()
             },
             spec: IPAddressSpec { parent_ref },

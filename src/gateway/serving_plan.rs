@@ -22,7 +22,7 @@ use super::resources::{GatewayClassSpec, GatewaySpec, Labels};
 use super::route::Route;
 use super::status::ParentOutcome;
 use super::table::Table;
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 use object::well_known::controller::PODIUM_GATEWAY;
 use object::{Key, Object, SharedObject};
 
@@ -218,7 +218,7 @@ impl ServingPlan {
             });
             at.collect::<Vec<_>>()
         };
-        self.gateways.iter().filter(|gateway| gateway.refused.is_none()).flat_map(of).collect()
+        self.gateways.iter().filter(|gateway| gateway.refused.is_none()).flat_map(of).collect_map()
     }
 
     /// Takes the tables, leaving none.

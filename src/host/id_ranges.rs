@@ -14,6 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::{IdRange, PodUid, journal};
+use base::sort::CollectMap;
 
 /// The directory with a file for each range that was ever in use since the machine has started. Only root has pods with
 /// ranges of ids.
@@ -23,7 +24,7 @@ const LOCKS: &str = "/run/podium/ids";
 pub fn id_ranges_of_pods(nodes: &Path) -> BTreeMap<PodUid, IdRange> {
     let nodes = fs::read_dir(nodes).into_iter().flatten().flatten().map(|node| node.path());
     let pods = nodes.flat_map(|node| journal::read(&node));
-    pods.filter_map(|(uid, pod)| Some((uid, pod.spec.users?))).collect()
+    pods.filter_map(|(uid, pod)| Some((uid, pod.spec.users?))).collect_map()
 }
 
 /// Returns true if no pod of any cluster on this machine uses the range. A range whose lock cannot be read counts

@@ -13,7 +13,7 @@ use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::journal;
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 
 /// The kernel's unit of times in /proc, as a fraction of a second: the same on every supported machine.
 const TICKS_PER_SECOND: u64 = 100;
@@ -39,8 +39,10 @@ pub fn running_hosts() -> Vec<RunningHost> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     // A child that a host has forked has the host's command line until it executes its program.
-    let alike: BTreeMap<u32, (PathBuf, bool)> =
-        pids.filter(|pid| user_of(*pid) == Some(us)).filter_map(|pid| Some((pid, arguments(pid)?))).collect();
+    let alike: BTreeMap<u32, (PathBuf, bool)> = pids
+        .filter(|pid| user_of(*pid) == Some(us))
+        .filter_map(|pid| Some((pid, arguments(pid)?)))
+        .collect_map();
     let mut hosts: Vec<RunningHost> = alike
         .iter()
         .filter_map(|(pid, (node_dir, ephemeral))| {

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use apimachinery::cel::{Program, Type};
 use apimachinery::validate::{FieldErrors, Path, names};
+use base::sort::CollectMap;
 
 /// The maximum number of match conditions, as in Kubernetes.
 pub(super) const MAX_CONDITIONS: usize = 64;
@@ -17,7 +18,7 @@ pub(super) const MAX_CONDITIONS: usize = 64;
 static REQUEST: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
     let text = json!({"type": "string"});
     let texts = |names: &[&str]| -> serde_json::Map<String, serde_json::Value> {
-        names.iter().map(|name| ((*name).to_string(), text.clone())).collect()
+        names.iter().map(|name| ((*name).to_string(), text.clone())).collect_map()
     };
     let kind = json!({"type": "object", "properties": texts(&["group", "version", "kind"])});
     let resource = json!({"type": "object", "properties": texts(&["group", "version", "resource"])});

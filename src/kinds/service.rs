@@ -16,6 +16,7 @@ use super::load_balancer;
 use super::resource::{Resource, SelectableField, selectable, text};
 use apimachinery::default::{set, set_text};
 use apimachinery::validate::{FieldErrors, Path, names};
+use base::sort::CollectMap;
 use object::quantity::ResourceList;
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
@@ -176,11 +177,13 @@ impl Resource for Service {
             _ => (0, 0),
         };
         let entry = |name: &str, count: usize| (name.to_string(), Quantity(count.to_string()));
-        ResourceList::from([
+        [
             entry("services", 1),
             entry("services.nodeports", node_ports),
             entry("services.loadbalancers", balancers),
-        ])
+        ]
+        .into_iter()
+        .collect_map()
     }
 
     fn uses(resource: &str) -> bool {

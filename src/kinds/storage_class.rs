@@ -11,6 +11,7 @@ use super::columns::Column;
 use super::resource::Resource;
 use apimachinery::default::set_text;
 use apimachinery::validate::{FieldErrors, Path, metadata, names};
+use base::sort::CollectMap;
 use object::storage::{DEFAULT_CLASS, UNSET};
 
 /// The maximum number of parameters.
@@ -117,7 +118,7 @@ pub(super) fn parameters(
 /// Returns the allowed values of each label in a term, independently of their order.
 fn allowed_values(term: &TopologySelectorTerm) -> BTreeMap<&str, BTreeSet<&str>> {
     let expressions = term.match_label_expressions.iter().flatten();
-    expressions.map(|one| (one.key.as_str(), one.values.iter().map(String::as_str).collect())).collect()
+    expressions.map(|one| (one.key.as_str(), one.values.iter().map(String::as_str).collect())).collect_map()
 }
 
 fn topology(errors: &mut FieldErrors, path: &Path<'_>, term: &TopologySelectorTerm) {

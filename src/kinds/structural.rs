@@ -17,6 +17,7 @@ use super::{defaulting, embedded, pruning};
 use apimachinery::formats;
 use apimachinery::validate::{FieldErrors, Path};
 use base::quote::quote;
+use base::sort::CollectMap;
 
 /// The limit on the cost of pattern matching for one object, because the time for a match grows with the text and with
 /// the pattern. A match costs the length of the text in bytes times the length of the pattern in characters, after its
@@ -374,12 +375,11 @@ fn validate_lists_in(schema: &JSONSchemaProps, value: &Value, path: &Path<'_>, e
     for (i, item) in items.iter().enumerate() {
         let key = match schema.x_kubernetes_list_type.as_deref() {
             Some("set") => item.clone(),
-            Some("map") => schema
-                .x_kubernetes_list_map_keys
-                .iter()
-                .flatten()
-                .filter_map(|key| Some((key.clone(), item.get(key)?.clone())))
-                .collect(),
+            Some("map") => {
+                let keys = schema.x_kubernetes_list_map_keys.iter().flatten();
+                let values = keys.filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+                Value::Object(values.collect_map())
+            }
             _ => break,
         };
         if !seen.insert(key.to_string()) {

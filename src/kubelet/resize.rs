@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::runtime::ResourceLimits;
 use super::spec::{self, Role};
+use base::sort::CollectMap;
 use object::quantity::{Amount, ResourceList};
 use object::resources::pod_level_resources;
 
@@ -248,7 +249,7 @@ pub(crate) fn message(
                 .flatten()
                 .filter(|(name, _)| ["cpu", "memory"].contains(&name.as_str()))
                 .map(|(name, quantity)| (name.clone(), json!(quantity.0)))
-                .collect();
+                .collect_map();
             if !list.is_empty() {
                 shown.insert(side.into(), list.into());
             }

@@ -10,6 +10,7 @@ use super::port_range::PortRange;
 use super::ports::Ports;
 use super::ranges::{KnownRanges, Ranges};
 use super::rule::{Direction, Policy};
+use base::sort::CollectMap;
 use object::Key;
 
 /// The effect of all policies on all pods.
@@ -130,7 +131,7 @@ impl Isolation {
             Ports::any_of(many)
         };
         let peers = allowed.into_iter().map(|(peers, allowed)| (peers, ports(allowed)));
-        let peers = peers.filter(|(_, ports)| !ports.is_empty()).collect();
+        let peers = peers.filter(|(_, ports)| !ports.is_empty()).collect_map();
         is_isolated.then_some(Self { peers, endpoints })
     }
 }

@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodStatus, ResourceReq
 
 use super::conditions::Condition as _;
 use super::quantity::{Amount, ResourceList};
+use base::sort::CollectMap;
 
 /// Parsed amounts by resource name.
 pub type Amounts = BTreeMap<String, Amount>;
@@ -121,7 +122,7 @@ pub fn requests_of_containers(spec: &PodSpec) -> ResourceList {
         let text = sample(&name).map_or_else(|| amount.to_decimal(), |sample| amount.to_text_like(sample));
         (name, text)
     };
-    effective(spec, effective_requests).into_iter().map(written).collect()
+    effective(spec, effective_requests).into_iter().map(written).collect_map()
 }
 
 /// Returns the pod's limits on its node, for the resources it limits.
@@ -206,7 +207,7 @@ fn for_pod_as_a_whole(total: &mut Amounts, whole: Option<&ResourceList>) {
 }
 
 fn amounts(list: Option<&ResourceList>) -> Amounts {
-    list.into_iter().flatten().map(|(name, quantity)| (name.clone(), Amount::of(quantity))).collect()
+    list.into_iter().flatten().map(|(name, quantity)| (name.clone(), Amount::of(quantity))).collect_map()
 }
 
 fn add(total: &mut Amounts, more: &Amounts) {

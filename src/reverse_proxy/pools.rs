@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Node;
 use parking_lot::Mutex;
 
 use super::ReverseProxy;
+use base::sort::CollectMap;
 use object::{Key, SharedObject};
 use services::Follower;
 use services::proxy::balance::Balancer;
@@ -67,7 +68,7 @@ impl ReverseProxy {
         services: &Follower,
         nodes: &[SharedObject<Node>],
     ) -> Pools {
-        let nodes = nodes.iter().map(|node| (node.name().to_string(), NodeFacts::of(node))).collect();
+        let nodes = nodes.iter().map(|node| (node.name().to_string(), NodeFacts::of(node))).collect_map();
         let fabric = self.config.pods.clone();
         let machine = NetworkTopology { nodes, services: self.config.services, fabric };
         let pools = backends.into_iter().map(|backend| {

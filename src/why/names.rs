@@ -9,6 +9,7 @@ use super::Facts;
 use super::report::{Finding, WalkStep};
 use ::services::ServiceEndpoints;
 use base::resolv_conf::ResolvConf;
+use base::sort::CollectMap;
 use dns::answer::{Answer, find_records};
 use dns::index::Index;
 use object::well_known::label::SERVICE_NAME;
@@ -102,8 +103,9 @@ pub(super) fn index(facts: &Facts) -> Index {
             slice.metadata.namespace.as_deref() == Some(&key.namespace)
                 && labels.and_then(|labels| labels.get(SERVICE_NAME)) == Some(&key.name)
         });
-        let slices =
-            own.map(|slice| (Key::of(&slice.metadata), SharedObject::from_value(slice.clone()))).collect();
+        let slices = own
+            .map(|slice| (Key::of(&slice.metadata), SharedObject::from_value(slice.clone())))
+            .collect_map();
         index.update(
             &key,
             &ServiceEndpoints { service: Some(SharedObject::from_value(service.clone())), slices },

@@ -37,9 +37,11 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
 /// Parses `a=b,c=d`; `None` for anything else.
 fn labels(text: &str) -> Option<Labels> {
     let selector = Selector::parse(text).ok()?;
-    let label = |key: &str, operator: &Operator| match operator {
-        Operator::In(values) if values.len() == 1 => Some((key.to_string(), values[0].clone())),
-        _ => None,
-    };
-    selector.requirements().iter().map(|r| label(&r.key, &r.operator)).collect()
+    let mut labels = Labels::new();
+    for requirement in selector.requirements() {
+        let Operator::In(values) = &requirement.operator else { return None };
+        let [value] = values.as_slice() else { return None };
+        labels.insert(requirement.key.clone(), value.clone());
+    }
+    Some(labels)
 }

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Pod, ResourceQuota, ResourceQuotaSpec};
 use crate::quota::{Charge, QuotaLockGuard};
 use crate::{Api, ApiError};
 use base::mistakes::Mistake;
+use base::sort::CollectMap;
 use object::quantity::{Amount, ResourceList};
 use object::quota::{covers, named_resources};
 use object::{Object, SharedObject};
@@ -92,7 +93,7 @@ fn increase(spec: &ResourceQuotaSpec, before: &ResourceList, after: &ResourceLis
         let more = Amount::of(quantity) - Amount::in_list(Some(before), name);
         (more > Amount::ZERO).then(|| (name.clone(), more.to_text_like(quantity)))
     });
-    more.collect()
+    more.collect_map()
 }
 
 /// Refuses usage that does not fit. Recounts before a refusal: objects may have been deleted since the last

@@ -9,6 +9,7 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{APIService, A
 use super::{GroupVersion, Priorities};
 use crate::Api;
 use crate::served_kinds::Kinds;
+use base::sort::CollectMap;
 use kinds::{ANSWERED_ONLY, is_built_in};
 
 /// The label of APIServices that are created and deleted automatically.
@@ -130,7 +131,9 @@ impl Api {
             return None;
         };
         let priorities = priorities(&of);
-        let labels = managed.map(|managed| [(AUTOMANAGED.to_string(), managed.label().to_string())].into());
+        let labels = managed.map(|managed| {
+            [(AUTOMANAGED.to_string(), managed.label().to_string())].into_iter().collect_map()
+        });
         Some(APIService {
             metadata: ObjectMeta { name: Some(name.into()), labels, ..ObjectMeta::default() },
             spec: Some(APIServiceSpec {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 use super::types::{OwnershipKind, Type};
+use base::sort::CollectMap;
 use object::managed::{FieldSet, PathElement};
 
 /// Returns the live value with the configuration merged in; lists follow the configuration's order for
@@ -27,7 +28,7 @@ pub(crate) fn merge(of: Type<'_>, live: &Value, config: &Value) -> Value {
             });
             let of_config = config.iter().filter(|(name, _)| !live.contains_key(*name));
             let of_config = of_config.map(|(name, value)| (name.clone(), value.clone()));
-            Value::Object(of_live.chain(of_config).collect())
+            Value::Object(of_live.chain(of_config).collect_map())
         }
         (OwnershipKind::Map, Value::Object(live), Value::Null) if !live.is_empty() => {
             Value::Object(live.clone())
@@ -47,7 +48,7 @@ fn lists(of: Type<'_>, owned: &OwnershipKind<'_>, live: &[Value], config: &[Valu
     let (live_steps, config_steps) = (steps(live), steps(config));
     let index = |steps: &[Option<PathElement>]| -> BTreeMap<PathElement, usize> {
         let named = steps.iter().enumerate().rev();
-        named.filter_map(|(at, step)| Some((step.clone()?, at))).collect()
+        named.filter_map(|(at, step)| Some((step.clone()?, at))).collect_map()
     };
     let (in_live, in_config) = (index(&live_steps), index(&config_steps));
     let mut shared = config_steps

@@ -6,6 +6,7 @@ use std::mem::take;
 use std::sync::LazyLock;
 
 use super::fingerprint::{NOT_OWNED, NOT_OWNED_METADATA};
+use base::sort::CollectMap;
 use object::managed::{Entry, FieldSet, ManagedFields, Manager, Operation, PathElement};
 
 /// The limit on update entries of an object; the oldest beyond it are merged into one. Kubernetes' number.
@@ -192,7 +193,7 @@ impl From<&ManagedFields> for Owners {
             };
             (owner, OwnedFields { version: api_version.clone(), time: entry.time(), set: entry.fields() })
         });
-        Self(owners.collect())
+        Self(owners.collect_map())
     }
 }
 

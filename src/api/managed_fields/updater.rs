@@ -12,6 +12,7 @@ use super::owners::{MAX_UPDATE_MANAGERS, OwnedFields, Owner, Owners, stripped};
 use super::types::Type;
 use super::versions::{Versions, changes};
 use crate::ApiError;
+use base::sort::CollectMap;
 use object::managed::compact::{contains, encode, touch};
 use object::managed::{Entry, FieldSet, ManagedFields, Manager, PathElement};
 
@@ -71,7 +72,7 @@ pub(crate) fn updated(
     let others: BTreeMap<&str, TouchedFields> = in_others
         .iter()
         .map(|(version, changes)| (version.as_str(), TouchedFields::of(changes.clone())))
-        .collect();
+        .collect_map();
     let mut entries = Vec::with_capacity(base.entries().len() + 1);
     let mut has_own = false;
     for entry in base.entries() {
@@ -155,7 +156,7 @@ impl Application<'_> {
             .map(|(version, Changes { added, removed, modified })| {
                 (version, (added.union(modified).recursive_difference(self.ignored), removed))
             })
-            .collect();
+            .collect_map();
         let own = (written, removed);
         let touched = |held: &OwnedFields| in_others.get(&held.version).unwrap_or(&own);
         let conflicts: Vec<Conflict> = owners

@@ -8,6 +8,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
+use base::sort::CollectMap;
+
 /// Kubernetes' `MaxRequestSizeBytes`, which its estimates use; requests here are limited to less.
 const MAX_REQUEST_BYTES: u64 = 3 * 1024 * 1024;
 /// The longest name of an object.
@@ -178,7 +180,7 @@ fn object_meta(schema: &JSONSchemaProps) -> Vec<(&'static str, DeclType)> {
         (name.to_string(), DeclType::simple(DeclTypeKind::Text, count(most) * 4, MIN_TEXT_BYTES))
     };
     let text = || DeclType::simple(DeclTypeKind::Text, MAX_REQUEST_BYTES - 2, MIN_TEXT_BYTES);
-    let meta = BTreeMap::from([capped("name", MAX_NAME), capped("generateName", MAX_NAME - 1)]);
+    let meta = [capped("name", MAX_NAME), capped("generateName", MAX_NAME - 1)].into_iter().collect_map();
     let meta = DeclType::simple(DeclTypeKind::Object(meta), 0, 2);
     vec![("apiVersion", text()), ("kind", text()), ("metadata", meta)]
 }

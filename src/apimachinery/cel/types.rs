@@ -5,14 +5,15 @@ use std::sync::LazyLock;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use super::decl_type::DeclType;
+use base::sort::CollectMap;
 
 /// The fields of an object's `metadata` that a rule may read even if the object's schema omits them.
 static OBJECT_META: LazyLock<JSONSchemaProps> = LazyLock::new(|| {
     let text = || JSONSchemaProps { type_: Some("string".into()), ..JSONSchemaProps::default() };
-    let fields = ["name", "generateName"].map(|name| (name.to_string(), text()));
+    let fields = ["name", "generateName"].into_iter().map(|name| (name.to_string(), text()));
     JSONSchemaProps {
         type_: Some("object".into()),
-        properties: Some(fields.into()),
+        properties: Some(fields.collect_map()),
         ..JSONSchemaProps::default()
     }
 });

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::PatchError;
 use super::order::{Identity, in_requested_order};
 use crate::schema::{Field, Graph, MergeRule, PatchStrategy, Shape, TypeId, graph};
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -300,7 +300,7 @@ fn without_directives(entries: Entries) -> Entries {
                 && !name.starts_with(DELETE_PRIMITIVES)
         })
         .filter_map(|(name, value)| Some((name, new_value(value)?)))
-        .collect()
+        .collect_map()
 }
 
 fn list(value: Value) -> Result<Vec<Value>, PatchError> {

@@ -5,6 +5,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use super::graph::{Scalar, Shape, TypeId, graph};
+use base::sort::CollectMap;
 
 /// Returns the schema of a type; a recursive reference permits values of any type.
 pub fn schema_props(root: TypeId) -> JSONSchemaProps {
@@ -17,7 +18,8 @@ fn of_type(id: TypeId, above: &mut Vec<TypeId>) -> JSONSchemaProps {
     }
     above.push(id);
     let fields = graph().get(id).fields.iter();
-    let properties = fields.map(|field| (field.name.to_string(), of_shape(&field.shape, above))).collect();
+    let properties =
+        fields.map(|field| (field.name.to_string(), of_shape(&field.shape, above))).collect_map();
     above.pop();
     JSONSchemaProps { properties: Some(properties), ..typed("object") }
 }

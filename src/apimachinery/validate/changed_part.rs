@@ -5,6 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use base::sort::CollectMap;
+
 /// Returns the part of `new` that differs from `old`, with `null` for removed parts. Elements of a list keep their
 /// name, so that the message identifies them.
 pub fn changed_part(new: &Value, old: &Value) -> Value {
@@ -19,7 +21,7 @@ pub fn changed_part(new: &Value, old: &Value) -> Value {
                     old.get(key).map_or_else(|| value.clone(), |before| changed_part(value, before)),
                 )
             });
-            Value::Object(changed.chain(removed).collect())
+            Value::Object(changed.chain(removed).collect_map())
         }
         (Value::Array(new), Value::Array(old)) if new.len() == old.len() => {
             let changed = new.iter().zip(old).filter(|(new, old)| new != old);
@@ -34,7 +36,8 @@ fn named(whole: &Value, part: Value) -> Value {
     let Some(name) = whole.get("name") else { return part };
     match part {
         Value::Object(part) => {
-            let mut all = Map::from_iter([("name".to_string(), name.clone())]);
+            let mut all = Map::new();
+            all.insert("name".into(), name.clone());
             all.extend(part);
             Value::Object(all)
         }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::attributes::{AuditAttributes, RequestTarget};
 use super::policy::{Decision, Level, Stage};
 use api::identity::User;
+use base::sort::CollectMap;
 
 /// The annotation for a body that was too long or incomplete, and is left out.
 const TRUNCATED: &str = "audit.k8s.io/truncated";
@@ -211,7 +212,7 @@ fn object_ref(on: &RequestTarget, named: &ObjectIdentity) -> Option<Value> {
         ("subresource", resource.subresource.clone()),
     ];
     let present = fields.into_iter().filter(|(_, value)| !value.is_empty());
-    Some(Value::Object(present.map(|(field, value)| (field.to_string(), value.into())).collect()))
+    Some(Value::Object(present.map(|(field, value)| (field.to_string(), value.into())).collect_map()))
 }
 
 fn response_status(record: &RequestRecord) -> Option<Value> {

@@ -23,7 +23,7 @@ use api::deadline::REQUEST_TIMEOUT;
 use api::metrics::FlowMetrics;
 use api::{Api, ApiError};
 use base::clock::Clock;
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 use kinds::default_flows::EXEMPT;
 
 /// The default number of concurrent requests: Kubernetes' `--max-requests-inflight` and
@@ -168,7 +168,7 @@ impl FlowController {
     fn read(&self, api: &Api) -> Table {
         let levels = api.list_as::<PriorityLevelConfiguration>(None);
         let limited: BTreeMap<String, LevelConfig> =
-            levels.iter().filter_map(|level| Some((level.name().to_string(), config(level)?))).collect();
+            levels.iter().filter_map(|level| Some((level.name().to_string(), config(level)?))).collect_map();
         let next = self.inner.levels.lock().configure(&limited);
         seat(&self.inner, next);
         let served = |schema: Schema| {

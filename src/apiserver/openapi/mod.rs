@@ -34,6 +34,7 @@ pub(super) use gnostic::{MEDIA_TYPE as PROTOBUF_2, is_accepted as accepts_protob
 use super::discovery::{KUBERNETES_VERSION, ServedGroupVersion, served};
 use api::aggregation::ApiServices;
 use api::served_kinds::Kinds;
+use base::sort::CollectMap;
 
 /// The OpenAPI version of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -273,7 +274,7 @@ impl Documents {
                 let url = url(&path, &made.version_3(served).hash);
                 (path, url)
             });
-            let paths: Map<String, Value> = paths.collect();
+            let paths: Map<String, Value> = paths.collect_map();
             HashedBody::of(&json!({"paths": paths}))
         })
     }

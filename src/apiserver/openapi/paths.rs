@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::reference::REFERENCE;
 use super::schemas::{PATCH, WATCH_EVENT, name_of};
 use crate::discovery::{Resource, ServedGroupVersion};
+use base::sort::CollectMap;
 
 const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
@@ -180,7 +181,7 @@ fn change(
         // A custom resource's schema has no merge keys.
         .filter(|media| resource.schema.is_none() || !media.contains("strategic"))
         .map(|media| ((*media).to_string(), json!({"schema": reference(PATCH)})))
-        .collect();
+        .collect_map();
         let mut parameters = write_parameters();
         parameters.push(parameter(
             "force",

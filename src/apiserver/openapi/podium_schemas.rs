@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::reference::REFERENCE;
 use crate::{controllers, metrics, verdicts};
+use base::sort::CollectMap;
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
@@ -346,7 +347,7 @@ fn kind<const N: usize>(description: &str, more: [(&'static str, Value); N]) -> 
 
 fn object<const N: usize>(description: &str, properties: [(&'static str, Value); N]) -> Value {
     let properties: Map<String, Value> =
-        properties.into_iter().map(|(name, property)| (name.to_string(), property)).collect();
+        properties.into_iter().map(|(name, property)| (name.to_string(), property)).collect_map();
     json!({"description": description, "type": "object", "properties": properties})
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use base::sort::CollectMap;
+
 /// The document up to its first path; `VERSION` stands for Kubernetes' version.
 pub(super) const HEAD: &str =
     r#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"VERSION"},"paths":{"#;
@@ -38,7 +40,7 @@ fn path_item(item: Value) -> Value {
         let value = if name == "parameters" { parameters(value) } else { operation(value) };
         (name, value)
     };
-    Value::Object(entries.into_iter().map(convert).collect())
+    Value::Object(entries.into_iter().map(convert).collect_map())
 }
 
 fn operation(operation: Value) -> Value {
@@ -104,7 +106,7 @@ fn schema(value: Value) -> Value {
                 // The keys here are field names, which may be any word.
                 Value::Object(fields) if name == "properties" => {
                     let turned = fields.into_iter().map(|(field, value)| (field, schema(value)));
-                    (name, Value::Object(turned.collect()))
+                    (name, Value::Object(turned.collect_map()))
                 }
                 // These are values, not schemas.
                 value if matches!(name.as_str(), "default" | "enum" | "example") => (name, value),
@@ -113,7 +115,7 @@ fn schema(value: Value) -> Value {
                 }
                 value => (name, schema(value)),
             };
-            Value::Object(entries.into_iter().map(convert).collect())
+            Value::Object(entries.into_iter().map(convert).collect_map())
         }
         Value::Array(elements) => Value::Array(elements.into_iter().map(schema).collect()),
         other => other,

@@ -10,6 +10,7 @@ use super::fields::{Entry, fields};
 use super::wire::{Payload, Reader};
 use super::{ProtobufError, utf8};
 use apimachinery::schema::{ObjectType, Scalar, Shape, TypeId, graph};
+use base::sort::CollectMap;
 
 /// Deeper than any object that has a protobuf form.
 const MAX_DEPTH: usize = 48;
@@ -123,7 +124,7 @@ impl Target<'_> {
             Value::Object(map) => {
                 map.insert(key, value);
             }
-            other => *other = Value::Object(Map::from_iter([(key, value)])),
+            other => *other = Value::Object([(key, value)].into_iter().collect_map()),
         }
         Ok(())
     }

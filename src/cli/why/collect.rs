@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use api::node_access::Attempt;
 use base::optional_file::read_optional;
 use base::resolv_conf::ResolvConf;
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 use console_data::decoded::TypedApi;
 use network_policy::Protocol;
 use object::well_known::parameter::PODIUM_NETWORK;
@@ -74,8 +74,10 @@ pub(crate) async fn report(client: &Client, question: &ConnectionQuestion) -> Re
         .into_iter()
         .map(|to| async move { (to, attempt(client, &question.source, to).await) });
     let (listeners, attempts) = futures::join!(join_all(listeners), join_all(attempts));
-    let probed =
-        ProbeResults { listeners: listeners.into_iter().collect(), attempts: attempts.into_iter().collect() };
+    let probed = ProbeResults {
+        listeners: listeners.into_iter().collect_map(),
+        attempts: attempts.into_iter().collect_map(),
+    };
     Ok(walk.conclude(&facts, &probed))
 }
 

@@ -2,13 +2,14 @@
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use base::sort::CollectMap;
 use object::quantity::{Amount, ResourceList};
 
 /// Kubernetes' default.
 const MAX_PODS: i64 = 110;
 
 fn quantities(list: [(&str, Quantity); 4]) -> ResourceList {
-    list.map(|(name, amount)| (name.to_string(), amount)).into()
+    list.into_iter().map(|(name, amount)| (name.to_string(), amount)).collect_map()
 }
 
 /// Returns the machine's capacity. Every node that runs processes offers all of it, since they share the machine.

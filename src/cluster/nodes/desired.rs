@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Node, Taint};
 
 use crate::node_settings::{NodeCounts, NodeSettings};
+use base::sort::CollectMap;
 use object::owner::is_terminating;
 use object::quantity::ResourceList;
 use object::well_known::annotation::{PODIUM_CAPACITY, PODIUM_NODE};
@@ -41,7 +42,7 @@ pub(super) fn counted_name(hollow: bool, index: usize) -> String {
 
 /// The nodes that flags and config file declare, each once.
 pub(super) fn declared(counts: NodeCounts, settings: &[NodeSettings]) -> Vec<DesiredNode> {
-    let by_name: BTreeMap<&str, &NodeSettings> = settings.iter().map(|s| (s.name.as_str(), s)).collect();
+    let by_name: BTreeMap<&str, &NodeSettings> = settings.iter().map(|s| (s.name.as_str(), s)).collect_map();
     let desired = |name: String, origin: Origin, hollow: bool| {
         let configured = by_name.get(name.as_str());
         DesiredNode {
@@ -146,7 +147,7 @@ pub(super) fn steps(
     members: &BTreeMap<String, Member>,
 ) -> Vec<NodeAction> {
     let asking = objects.values().filter_map(|seen| seen.requested.as_ref());
-    let mut desired: BTreeMap<&str, &DesiredNode> = asking.map(|w| (w.name.as_str(), w)).collect();
+    let mut desired: BTreeMap<&str, &DesiredNode> = asking.map(|w| (w.name.as_str(), w)).collect_map();
     desired.extend(declared.iter().filter(|w| !abandoned.contains(&w.name)).map(|w| (w.name.as_str(), w)));
 
     let mut steps = Vec::new();

@@ -11,7 +11,7 @@ use super::Nodes;
 use super::context::RunningNode;
 use super::fencing::kill;
 use super::follow::{Follower, NodeState};
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 use kubelet::PullFault;
 use kubelet::runtime::RuntimeError;
 use operators::faults::{FaultPending, NodeFaults};
@@ -36,7 +36,7 @@ impl Nodes {
         let Some(follower) = &self.follower else {
             let pending =
                 || FaultPending { is_busy: false, reason: "this control plane runs no nodes".into() };
-            return faults.names().into_iter().map(|name| (name.to_owned(), pending())).collect();
+            return faults.names().into_iter().map(|name| (name.to_owned(), pending())).collect_map();
         };
         let names: Vec<String> = {
             let mut state = follower.state.lock();
@@ -58,7 +58,11 @@ impl Nodes {
         follower.context.kubelets.set_pull_faults(pulls.collect());
         let steps = names.iter().map(|name| follower.apply_to_node(name));
         let outcomes = futures::future::join_all(steps).await;
-        names.into_iter().zip(outcomes).filter_map(|(name, outcome)| Some((name, outcome.err()?))).collect()
+        names
+            .into_iter()
+            .zip(outcomes)
+            .filter_map(|(name, outcome)| Some((name, outcome.err()?)))
+            .collect_map()
     }
 
     /// The kubelet of the node of this name; `None` if it does not run.

@@ -19,6 +19,7 @@ use super::settings;
 use crate::addresses::AddressPlan;
 use crate::node_settings::NodeSettings;
 use base::backoff::BackoffPolicy;
+use base::sort::CollectMap;
 use object::{Key, Kind};
 use operators::faults::NodeFaults;
 use reconcile::WorkLoop;
@@ -120,7 +121,7 @@ impl State {
     }
 
     fn zone_defaults(&self) -> BTreeMap<String, usize> {
-        self.slots.iter().map(|(name, slot)| (name.clone(), slot.index)).collect()
+        self.slots.iter().map(|(name, slot)| (name.clone(), slot.index)).collect_map()
     }
 
     fn members(&self) -> BTreeMap<String, Member> {
@@ -138,7 +139,7 @@ impl State {
             hollow: slot.hollow,
             origin: slot.origin,
         };
-        self.slots.iter().map(|(name, slot)| (name.clone(), member(slot))).collect()
+        self.slots.iter().map(|(name, slot)| (name.clone(), member(slot))).collect_map()
     }
 }
 
@@ -169,7 +170,7 @@ impl Follower {
         let cidrs: BTreeMap<String, Option<String>> = objects
             .iter()
             .map(|node| (node.name().to_string(), node.spec.as_ref().and_then(|s| s.pod_cidr.clone())))
-            .collect();
+            .collect_map();
         let seen: BTreeMap<String, ObservedNode> = objects
             .iter()
             .map(|node| {
@@ -178,7 +179,7 @@ impl Follower {
                     ObservedNode { uid: node.uid().into(), requested: desired::requested_node(node) },
                 )
             })
-            .collect();
+            .collect_map();
         let now = self.context.api.clock().monotonic();
         let mut state = self.state.lock();
         if state.closing {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use base::sort::CollectMap;
 use console_toolkit::command::{Bindings, Command, KeyContext, UserKeys};
 use console_toolkit::keys::Key;
 
@@ -15,7 +16,7 @@ pub(crate) fn recorded_bindings(own: &UserKeys) -> RecordedBindings {
         let view = context.map_or_else(String::new, |context: KeyContext| format!("@{}", context.title()));
         (format!("{}{view}", command.name()), keys.iter().map(ToString::to_string).collect())
     };
-    own.iter().map(record).collect()
+    own.iter().map(record).collect_map()
 }
 
 /// Returns the bindings of a recorded session. Commands, views and keys that this version does not have are left out; if
@@ -34,7 +35,7 @@ pub(super) fn bindings_of(recorded: &RecordedBindings) -> Bindings {
         Some((bound, keys))
     });
     #[expect(clippy::disallowed_methods, reason = "a recording without its user's keys is better than none")]
-    Bindings::with(&own.collect()).unwrap_or_default()
+    Bindings::with(&own.collect_map()).unwrap_or_default()
 }
 
 #[cfg(test)]

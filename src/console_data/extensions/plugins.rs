@@ -14,6 +14,7 @@ use super::shortcut::Scalar;
 use super::variables::Variables;
 use crate::catalogue::Catalogue;
 use crate::resource::Kind;
+use base::sort::CollectMap;
 use console_toolkit::keys::Key;
 
 /// The maximum number of inputs of a plugin, as in k9s.
@@ -191,7 +192,7 @@ fn written(text: &ConfigText, stem: &str) -> Result<WrittenPlugins, ManifestErro
     }
     if FIELDS_OF_ONE.iter().any(|field| keys.get(*field).is_some_and(|value| !value.is_object())) {
         let one: Option<PluginEntry> = text.decode()?;
-        let plugins = one.map(|one| (stem.to_owned(), one)).into_iter().collect();
+        let plugins = one.map(|one| (stem.to_owned(), one)).into_iter().collect_map();
         return Ok((PluginLayout::Alone, plugins, Vec::new()));
     }
     let (plugins, errors) = text.decode_entries(None);

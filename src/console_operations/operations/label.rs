@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::label_syntax::{LabelChange, labels, tainted, taints};
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect};
+use base::sort::CollectMap;
 use console_data::action::{Action, Mutation, PatchKind};
 use console_data::context::Context;
 use console_data::resource::ObjectRef;
@@ -85,7 +86,7 @@ fn label_change_action(target: &ObjectRef, changes: &[LabelChange]) -> Action {
     };
     let arguments = changes.iter().map(argument).collect::<Vec<_>>().join(" ");
     let labels: Map<String, Value> =
-        changes.iter().map(|change| (change.key.clone(), json!(change.value))).collect();
+        changes.iter().map(|change| (change.key.clone(), json!(change.value))).collect_map();
     Action {
         title: format!("label {} {arguments}", target.describe()),
         target: target.clone(),

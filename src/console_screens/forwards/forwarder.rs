@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 use base::task::JoinSet;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
@@ -177,7 +177,7 @@ fn successor_labels(pod: &Pod) -> Option<BTreeMap<String, String>> {
     let labels: BTreeMap<String, String> = labels
         .filter(|(key, _)| !POD_UNIQUE_LABELS.contains(&key.as_str()))
         .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
+        .collect_map();
     (!labels.is_empty()).then_some(labels)
 }
 

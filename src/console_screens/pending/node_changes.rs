@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::verdict::{NodeVerdict, Verdict};
+use base::sort::CollectMap;
 use console_data::rows::node::is_cordoned;
 use object::well_known::taint::UNSCHEDULABLE;
 
@@ -17,7 +18,7 @@ pub(super) type NodeFingerprints = BTreeMap<String, u64>;
 
 /// Returns the fingerprints of the current nodes.
 pub(super) fn fingerprints<'a>(nodes: impl Iterator<Item = &'a Node>) -> NodeFingerprints {
-    nodes.filter_map(|node| Some((node.metadata.name.clone()?, facts(node)))).collect()
+    nodes.filter_map(|node| Some((node.metadata.name.clone()?, facts(node)))).collect_map()
 }
 
 /// Returns a hash of the node's fields that the scheduler reads, without its cordon.
@@ -46,7 +47,7 @@ pub(super) fn changes<'a>(
         return Vec::new();
     }
     let verdicts: BTreeMap<&str, &NodeVerdict> =
-        verdict.nodes.iter().map(|node| (node.name.as_str(), node)).collect();
+        verdict.nodes.iter().map(|node| (node.name.as_str(), node)).collect_map();
     let mut there = NodeFingerprints::new();
     let mut found = Vec::new();
     for node in nodes {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use jiff::Timestamp;
 
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 use console_data::changes::merge::{self, Change, plain};
 use console_toolkit::difference::{LineChange, difference};
 use console_toolkit::text::fit;
@@ -233,7 +233,7 @@ fn pruned(value: Value) -> Value {
             map.into_iter()
                 .filter(|(key, value)| !(value.is_null() || key == "creationTimestamp"))
                 .map(|(key, value)| (key, pruned(value)))
-                .collect(),
+                .collect_map(),
         ),
         Value::Array(list) => Value::Array(list.into_iter().map(pruned).collect()),
         other => other,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::Table;
+use base::sort::CollectMap;
 use console_data::clusters::{ConnectionState, Freshness};
 use console_data::context::Context;
 use console_data::kind_view;
@@ -140,7 +141,7 @@ impl Table {
             Freshness::Silent(since) => Some((*id, since)),
             _ => None,
         });
-        silent.collect()
+        silent.collect_map()
     }
 
     /// Returns the current rows of all the table's clusters.

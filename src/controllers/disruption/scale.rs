@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use api::{Api, ApiError};
+use base::sort::CollectMap;
 use object::owner::controller_of;
 use object::{Key, Kind, ServedKind, SharedObject, Uid};
 use reconcile::optional;
@@ -53,7 +54,7 @@ pub(super) fn expected_scale(api: &Api, pods: &[SharedObject<Pod>]) -> Result<Ex
             return Err(ScaleError::NoController(pod.name().to_string()));
         }
     }
-    let scales: BTreeMap<Uid, i32> = known.into_values().flatten().collect();
+    let scales: BTreeMap<Uid, i32> = known.into_values().flatten().collect_map();
     scale.replicas = scales.into_values().fold(0, i32::saturating_add);
     Ok(scale)
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{EndpointAddress, EndpointPort, EndpointSubset, 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 use object::SharedObject;
 use object::well_known::label::HEADLESS_SERVICE;
 
@@ -49,7 +49,7 @@ pub(super) fn endpoints(service: &SharedObject<Service>, members: &[Member]) -> 
     } else {
         labels.remove(HEADLESS_SERVICE);
     }
-    let annotations = is_cut.then(|| BTreeMap::from([(OVER_CAPACITY.into(), "truncated".into())]));
+    let annotations = is_cut.then(|| [(OVER_CAPACITY.into(), "truncated".into())].into_iter().collect_map());
     Endpoints {
         metadata: ObjectMeta { labels: Some(labels), annotations, ..service.key().metadata() },
         subsets: (!subsets.is_empty()).then_some(subsets),

@@ -9,6 +9,7 @@ use super::counts::{FAILURE_COUNT, IGNORED_FAILURE_COUNT, number};
 use super::failure_policy::action_for;
 use super::view::Member;
 use crate::pod_control;
+use base::sort::CollectMap;
 use object::SharedObject;
 use object::finalizers::add_finalizer;
 use object::job::{COMPLETION_INDEX, TRACKING_FINALIZER};
@@ -56,7 +57,8 @@ fn failure_counts(spec: &JobSpec, replaced: Option<&Member>) -> BTreeMap<String,
         let counter = if counts { &mut failures } else { &mut ignored };
         *counter = counter.saturating_add(1);
     }
-    let mut counts = BTreeMap::from([(FAILURE_COUNT.to_string(), failures.to_string())]);
+    let mut counts: BTreeMap<_, _> =
+        [(FAILURE_COUNT.to_string(), failures.to_string())].into_iter().collect_map();
     if ignored > 0 {
         counts.insert(IGNORED_FAILURE_COUNT.into(), ignored.to_string());
     }

@@ -90,7 +90,8 @@ impl AccountTokens {
         account: &SharedObject<ServiceAccount>,
     ) -> Result<(), ApiError> {
         let text = |text: &str| ByteString(text.as_bytes().to_vec());
-        let mut desired = BTreeMap::from([("ca.crt", text(&self.settings.root_certificate))]);
+        let mut desired = BTreeMap::new();
+        desired.insert("ca.crt", text(&self.settings.root_certificate));
         let has = |key: &str| secret.data.as_ref().and_then(|d| d.get(key)).is_some_and(|v| !v.0.is_empty());
         if !has("namespace") {
             desired.insert("namespace", text(account.namespace()));

@@ -13,6 +13,7 @@ use crate::context::{Context, Settings};
 use api::identity::{EXTRA_HEADER_PREFIX, GROUP_HEADER, UID_HEADER, USERNAME_HEADER};
 use api::{Api, Change};
 use apimachinery::certificates::FRONT_PROXY_CLIENT;
+use base::sort::CollectMap;
 use object::Key;
 use object::owner::is_terminating;
 use reconcile::{Cache, ReconcileError, Reconciler};
@@ -55,7 +56,7 @@ impl Reconciler for Publisher {
             return Ok(());
         }
         let certificate = &self.settings.root_certificate;
-        let data = BTreeMap::from([("ca.crt".to_string(), certificate.clone())]);
+        let data = [("ca.crt".to_string(), certificate.clone())].into_iter().collect_map();
         self.publish(Key::new(key.name.as_str(), NAME), &data, Some(DESCRIPTION))?;
         if key.name == EXTENSION_NAMESPACE {
             let place = Key::new(EXTENSION_NAMESPACE, EXTENSION_NAME);
@@ -70,8 +71,8 @@ impl Publisher {
     /// front proxy for identities in headers.
     fn extension_data(&self) -> BTreeMap<String, String> {
         let list = |text: &str| format!("[\"{text}\"]");
-        let mut data =
-            BTreeMap::from([("client-ca-file".to_string(), self.settings.root_certificate.clone())]);
+        let mut data = BTreeMap::new();
+        data.insert("client-ca-file".to_string(), self.settings.root_certificate.clone());
         if let Some(front_proxy) = self.api.front_proxy() {
             let certificate = front_proxy.certificate_pem().to_string();
             data.insert("requestheader-client-ca-file".into(), certificate);
@@ -103,8 +104,9 @@ impl Publisher {
             Err(error) if error.is_not_found() => {
                 let map = ConfigMap {
                     metadata: ObjectMeta {
-                        annotations: annotation
-                            .map(|(name, text)| BTreeMap::from([(name.to_string(), text.to_string())])),
+                        annotations: annotation.map(|(name, text)| {
+                            [(name.to_string(), text.to_string())].into_iter().collect_map()
+                        }),
                         ..key.metadata()
                     },
                     data: Some(data.clone()),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 
+use base::sort::CollectMap;
 use object::config::NodeLifecycleConfig;
 use object::node::is_ready;
 use object::well_known::label;
@@ -133,7 +134,7 @@ impl Zones {
         let found: BTreeMap<Zone, State> = sizes
             .iter()
             .map(|(zone, (ready, silent))| (zone.clone(), self.zone_state(*ready, *silent)))
-            .collect();
+            .collect_map();
         let all_are = found.values().all(|state| *state == State::FullDisruption);
         // A zone that has not been evaluated before has no earlier state to compare.
         let (new, known): (Vec<State>, Vec<State>) = (self.zones.iter())

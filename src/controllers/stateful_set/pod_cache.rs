@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::identity;
 use super::pod_state::PodState;
 use api::{Change, ChangeKind};
+use base::sort::CollectMap;
 use object::SharedObject;
 use object::owner::is_controlled_by;
 
@@ -36,7 +37,7 @@ pub(super) struct PodCache {
 impl PodCache {
     /// Creates the cache of these pods, none of which was used in a sync.
     pub(super) fn of(pods: Vec<SharedObject<Pod>>) -> Self {
-        let fresh = pods.into_iter().map(|pod| (pod.name().to_string(), pod)).collect();
+        let fresh = pods.into_iter().map(|pod| (pod.name().to_string(), pod)).collect_map();
         Self { fresh, ..Self::default() }
     }
 

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Scenario, ScenarioPhase, ScenarioSpec};
 use base::hex::hex;
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 
 /// The namespace of the ConfigMap of runs.
 pub const RUNS_NAMESPACE: &str = "kube-system";
@@ -171,7 +171,7 @@ impl AllScenarioRuns {
     /// Returns the data for a ConfigMap.
     pub fn to_data(&self) -> BTreeMap<String, String> {
         let text = |runs: &ScenarioRuns| serde_json::to_string(runs).expect("runs are JSON");
-        self.0.iter().map(|(name, runs)| (name.clone(), text(runs))).collect()
+        self.0.iter().map(|(name, runs)| (name.clone(), text(runs))).collect_map()
     }
 
     /// Returns the runs of a name.

@@ -13,6 +13,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use super::cgroup::Cgroups;
 use super::os;
 use super::rootfs::user_namespaces_work;
+use base::sort::CollectMap;
 use base::subordinate_ids::keeps_owners;
 
 /// The isolation of containers.
@@ -51,7 +52,7 @@ impl Isolation {
             // The files that containers of built-in images see.
             ("podium.dev/files", if namespaces { "image" } else { "machine" }.to_owned()),
         ];
-        let facts = facts.map(|(name, value)| (name.to_owned(), value)).into();
+        let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect_map();
         let pod_users = Err("containers have no namespaces on this node".to_owned());
         let mut chosen = Self { namespaces, can_return, pod_users, facts };
         chosen.record_pod_users();

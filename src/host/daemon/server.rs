@@ -25,6 +25,7 @@ use crate::protocol::{
 };
 use crate::{PodUid, RuntimeError, SandboxRecord, Usage, after_all};
 use base::dial::Transport;
+use base::sort::CollectMap;
 
 impl Host {
     /// Accepts connections for ever.
@@ -227,7 +228,7 @@ impl Host {
                 let processes = process_tree::all();
                 let pods: Vec<(PodUid, Rc<Pod>)> =
                     self.pods.borrow().iter().map(|(uid, pod)| (uid.clone(), pod.clone())).collect();
-                let usage = pods.into_iter().map(|(uid, pod)| (uid, usage(&pod, &processes))).collect();
+                let usage = pods.into_iter().map(|(uid, pod)| (uid, usage(&pod, &processes))).collect_map();
                 Ok(Response::UsageOfAll(usage))
             }
             Request::EveryListener(uid) => self.every_listener(&uid, Transport::Tcp).map(Response::Addresses),
@@ -346,5 +347,5 @@ fn usage(pod: &Pod, processes: &[process_tree::Process]) -> BTreeMap<String, Usa
         }
         (container.record.borrow().name.clone(), usage)
     };
-    pod.containers.borrow().iter().filter(|container| container.is_running()).map(of).collect()
+    pod.containers.borrow().iter().filter(|container| container.is_running()).map(of).collect_map()
 }

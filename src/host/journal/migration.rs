@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::{JournaledContainer, JournaledPod, JournaledPods, container_dir, pod_dir};
 use crate::protocol::Launch;
 use crate::{ContainerId, ContainerRecord, PodUid, SandboxSpec};
+use base::sort::CollectMap;
 
 const SANDBOX: &str = "sandbox.json";
 const CONTAINER: &str = "record.json";
@@ -45,7 +46,7 @@ pub(super) fn read(node: &Path) -> JournaledPods {
             .collect();
         Some((spec.pod_uid.clone(), JournaledPod { spec, created_at, containers }))
     };
-    below(&node.join("pods")).filter_map(pod).collect()
+    below(&node.join("pods")).filter_map(pod).collect_map()
 }
 
 /// Moves each container's files to their current paths; then nothing of the old format is read again.

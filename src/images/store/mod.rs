@@ -80,6 +80,7 @@ pub use writer::{AddedLayer, ImageWriter, PackedLayer};
 
 use super::ImageReference;
 use base::optional_file::read_optional;
+use base::sort::CollectMap;
 use owners::LayerOwners;
 
 /// Names, and the ids of their images: `name:tag` and `name@sha256:HEX`, the digest of a manifest.
@@ -199,7 +200,7 @@ impl ImageStore {
         });
         let records = self.read_records();
         let images = records.images.into_iter().map(|image| (image.id.clone(), image));
-        let mut index = Index { names, images: images.collect(), has_other_names: false };
+        let mut index = Index { names, images: images.collect_map(), has_other_names: false };
         // Names may belong to an unreadable record.
         if records.unreadable == 0 {
             let count = index.names.len();

@@ -10,6 +10,7 @@ use crate::rule_costs;
 use crate::structural::Structural;
 use apimachinery::pattern::MAX_PATTERNS;
 use apimachinery::validate::{FieldErrors, Path};
+use base::sort::CollectMap;
 
 /// The position of a schema in the one that contains it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -502,11 +503,12 @@ fn check_default(schema: &JSONSchemaProps, default: &Value, path: &Path<'_>, err
     let path = path.child("default");
     // The default is validated as the only field of an object, so that the same rules apply as to any value.
     let holder = JSONSchemaProps {
-        properties: Some([("default".to_string(), without_rules(schema))].into()),
+        properties: Some([("default".to_string(), without_rules(schema))].into_iter().collect_map()),
         ..JSONSchemaProps::default()
     };
     let holder = Structural::of(holder);
-    let mut fields = Map::from_iter([("default".to_string(), default.clone())]);
+    let mut fields = Map::new();
+    fields.insert("default".into(), default.clone());
     if let Some(unknown) = holder.prune(&mut fields).first() {
         let field = unknown.trim_start_matches("default").trim_start_matches('.');
         return errors.invalid(&path, default, format!("must not have unknown field {field:?}"));
@@ -532,7 +534,7 @@ fn without_rules(schema: &JSONSchemaProps) -> JSONSchemaProps {
     JSONSchemaProps {
         x_kubernetes_validations: None,
         properties: properties
-            .map(|all| all.iter().map(|(name, s)| (name.clone(), without_rules(s))).collect()),
+            .map(|all| all.iter().map(|(name, s)| (name.clone(), without_rules(s))).collect_map()),
         items: match &schema.items {
             Some(JSONSchemaPropsOrArray::Schema(of)) => {
                 Some(JSONSchemaPropsOrArray::Schema(Box::new(without_rules(of))))

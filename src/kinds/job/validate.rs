@@ -11,6 +11,7 @@ use super::{failure_policy, success_policy, to_json};
 use apimachinery::validate::changed_part::changed_part;
 use apimachinery::validate::signer::domain_prefixed_path;
 use apimachinery::validate::{FieldErrors, Path, names, pod_spec, selector};
+use base::sort::CollectMap;
 use object::job::{CONTROLLER_UID_LABELS, JOB_NAME_LABELS, is_indexed, is_suspended};
 use object::selector::Selector;
 
@@ -86,7 +87,8 @@ fn generated_selector(errors: &mut FieldErrors, job: &Job, spec: &JobSpec) {
             Some(_) => {}
         }
     }
-    let expected = expected.map(|(label, value)| (label.to_string(), value.clone())).into();
+    let expected =
+        expected.into_iter().map(|(label, value)| (label.to_string(), value.clone())).collect_map();
     if !Selector::from_field(picks).matches(Some(&expected)) {
         errors.invalid(&Path::root("spec.selector"), picks, "`selector` not auto-generated");
     }

@@ -25,6 +25,7 @@ use api::node_access::{Attempt, ImageAccess, LogRequest, NodeAccess, PodPorts, r
 use base::clock::{Clock, since};
 use base::dial::Transport;
 use base::session::{Session, SessionOutput, SessionStreams};
+use base::sort::CollectMap;
 use object::SharedObject;
 
 /// Chunks of a log that may be queued for a slow client.
@@ -284,7 +285,7 @@ enum LoggedAttempt {
 /// The attempts in the runtime's records and those that only the status lists, oldest first.
 fn logged_attempts(records: Vec<ContainerRecord>, status: Option<&ContainerStatus>) -> Vec<LoggedAttempt> {
     let known = records.into_iter().map(|record| (record.attempt, LoggedAttempt::Known(record)));
-    let mut attempts: BTreeMap<u32, LoggedAttempt> = known.collect();
+    let mut attempts: BTreeMap<u32, LoggedAttempt> = known.collect_map();
     let Some(status) = status else { return attempts.into_values().collect() };
     let current = u32::try_from(status.restart_count).ok();
     // While a container waits, its last state is that of the attempt that was counted last.

@@ -23,7 +23,7 @@ use super::pressure::{self, Condition, Observations, Signal, Threshold};
 use super::runtime::PodUid;
 use super::spec;
 use base::clock::since;
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 use object::pod::{is_from_file, is_terminal};
 use object::{Key, Kind, SharedObject};
 use rank::Candidate;
@@ -190,9 +190,9 @@ fn counted(node: &Node, signal: Signal) -> BTreeMap<PodUid, BTreeMap<String, i64
     counters
         .iter()
         .map(|(uid, containers)| {
-            (uid.clone(), containers.iter().map(|(name, usage)| (name.clone(), amount(usage))).collect())
+            (uid.clone(), containers.iter().map(|(name, usage)| (name.clone(), amount(usage))).collect_map())
         })
-        .collect()
+        .collect_map()
 }
 
 /// Returns true for static pods and critical pods, which are never evicted.

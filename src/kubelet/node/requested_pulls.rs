@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ::object::node_image::NodeImagePull;
 use api::ApiError;
+use base::sort::CollectMap;
 
 /// The maximum number of requested pulls in progress.
 const MAX_RUNNING: usize = 8;
@@ -83,7 +84,7 @@ impl RequestedPulls {
                 let image = name.clone();
                 (name.clone(), NodeImagePull { image, error, ..NodeImagePull::default() })
             })
-            .collect();
+            .collect_map();
         shown.extend(running.into_iter().map(|pull| (pull.image.clone(), pull)));
         shown.into_values().collect()
     }

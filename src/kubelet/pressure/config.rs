@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::machine_signals::Signal;
+use base::sort::CollectMap;
 use object::config::Seconds;
 use object::quantity::Amount;
 
@@ -85,7 +86,7 @@ impl EvictionConfig {
 impl Default for EvictionConfig {
     fn default() -> Self {
         Self {
-            hard: BTreeMap::from([(Signal::MemoryAvailable, Limit::Amount(100 << 20))]),
+            hard: [(Signal::MemoryAvailable, Limit::Amount(100 << 20))].into_iter().collect_map(),
             soft: BTreeMap::new(),
             soft_grace_period: BTreeMap::new(),
             max_pod_grace_period: 0,

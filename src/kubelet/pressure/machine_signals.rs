@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use base::sort::CollectMap;
+
 /// A resource that can run short, under its name in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Signal {
@@ -88,7 +90,7 @@ pub(crate) fn exhaust(seen: &mut Observations, signal: Signal) {
 
 /// Returns an observation with plenty of this resource.
 pub(crate) fn ample(signal: Signal) -> Observations {
-    Observations::from([(signal, Observation { available: UNSEEN, capacity: UNSEEN })])
+    [(signal, Observation { available: UNSEEN, capacity: UNSEEN })].into_iter().collect_map()
 }
 
 fn meminfo(text: &str, name: &str) -> i64 {

@@ -12,6 +12,7 @@ use super::ownership::{Owners, READABLE};
 use crate::environment::{field_value, resource_value};
 use crate::ips::Ips;
 use crate::spec;
+use base::sort::CollectMap;
 use object::SharedObject;
 use object::quantity::ResourceList;
 
@@ -122,7 +123,7 @@ fn config_map(sources: &ContentSources<'_>, name: &str, optional: Option<bool>) 
         Some(map) => {
             let texts = map.data.iter().flatten().map(|(k, v)| (k.clone(), v.clone().into_bytes()));
             let binary = map.binary_data.iter().flatten().map(|(k, v)| (k.clone(), v.0.clone()));
-            Ok(texts.chain(binary).collect())
+            Ok(texts.chain(binary).collect_map())
         }
         None if optional == Some(true) => Ok(Data::new()),
         None => Err(format!("configmap \"{name}\" not found")),
@@ -131,7 +132,7 @@ fn config_map(sources: &ContentSources<'_>, name: &str, optional: Option<bool>) 
 
 fn secret(sources: &ContentSources<'_>, name: &str, optional: Option<bool>) -> Result<Data, String> {
     match (sources.secret)(name) {
-        Some(secret) => Ok(secret.data.iter().flatten().map(|(k, v)| (k.clone(), v.0.clone())).collect()),
+        Some(secret) => Ok(secret.data.iter().flatten().map(|(k, v)| (k.clone(), v.0.clone())).collect_map()),
         None if optional == Some(true) => Ok(Data::new()),
         None => Err(format!("secret \"{name}\" not found")),
     }

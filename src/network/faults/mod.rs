@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::clock::until;
+use base::sort::CollectMap;
 use base::task::Tasks;
 use fabric::DelayCounts;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
@@ -189,7 +190,7 @@ impl Faults {
                 FaultDecision::InForce(met) => Some((fault.name().to_owned(), met.broken.clone())),
                 _ => None,
             });
-            let generation = seam.0.set_desired(desired.collect());
+            let generation = seam.0.set_desired(desired.collect_map());
             if let Some(settled) = seam.0.wait_applied(generation).await {
                 self.is_behind |= !settled.refused.is_empty();
                 self.applied = settled;
@@ -254,7 +255,7 @@ impl Faults {
                 (uid, had)
             });
             let failed: BTreeMap<String, String> =
-                had.filter_map(|(uid, had)| Some((uid, had.err()?.to_string()))).collect();
+                had.filter_map(|(uid, had)| Some((uid, had.err()?.to_string()))).collect_map();
             (boxes, failed)
         })
         .await

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base::sort::CollectMap;
 use fabric::nft::{BaseChain, Batch, Element, Family, Rule, Set, Table};
 
 /// One owner's rules in the tables of both families: of a service, a pod, or the base rules.
@@ -113,7 +114,7 @@ impl Delta {
     #[must_use]
     pub(super) fn inverse(self) -> Self {
         let inverse = |(set, ElementMoves { out, into })| (set, ElementMoves { out: into, into: out });
-        Self { sets: self.sets.into_iter().map(inverse).collect() }
+        Self { sets: self.sets.into_iter().map(inverse).collect_map() }
     }
 }
 

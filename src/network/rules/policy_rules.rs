@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use base::sort::CollectMap;
 use fabric::nft::Family;
 use k8s_openapi::api::core::v1::{Namespace, Pod, PodIP, PodStatus};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
@@ -36,7 +37,7 @@ impl PolicyRules {
     pub(super) fn new(dns: &[IpAddr]) -> Self {
         let mut index = Index::default();
         if let Some(first) = dns.first() {
-            let labels = [("k8s-app".to_owned(), "kube-dns".to_owned())].into();
+            let labels = [("k8s-app".to_owned(), "kube-dns".to_owned())].into_iter().collect_map();
             let metadata = ObjectMeta { labels: Some(labels), ..ObjectMeta::default() };
             let all = dns.iter().map(|ip| PodIP { ip: ip.to_string() }).collect();
             let status =

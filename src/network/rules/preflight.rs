@@ -19,6 +19,7 @@ use super::owner_rules::{BatchSteps, FamilyRules, RulesUpdate};
 use super::policy_rules::PolicyRules;
 use super::services;
 use ::services::ServiceEndpoints;
+use base::sort::CollectMap;
 
 /// Writes the IPv4 tables of a cluster that has one service with one endpoint and client affinity, and a policy that
 /// accepts peers in the range `pods`.
@@ -67,7 +68,7 @@ fn pieces(
     let slice = EndpointSlice::decode(json!({"metadata": metadata, "addressType": "IPv4",
         "ports": [{"name": "", "port": endpoint.port(), "protocol": "TCP"}],
         "endpoints": [{"addresses": [endpoint.ip()], "conditions": {"ready": true}}]}))?;
-    let slices = [(key.clone(), SharedObject::from_value(slice))].into();
+    let slices = [(key.clone(), SharedObject::from_value(slice))].into_iter().collect_map();
     let joined = ServiceEndpoints { service: Some(SharedObject::from_value(served)), slices };
     let mut all =
         vec![services::rules_of(&key, &joined, &NodesByName::new(), &[IpNet::from(service.ip())]).into()];

@@ -42,6 +42,23 @@ impl FieldSet {
         set
     }
 
+    /// Returns the set of these nodes, of which none is empty, in any order; merges duplicates.
+    fn of_nodes(mut nodes: Vec<(PathElement, Node)>) -> Self {
+        if !nodes.is_sorted_by(|(a, _), (b, _)| a < b) {
+            nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
+            nodes.dedup_by(|(step, node), (before, there)| {
+                let is_same = step == before;
+                if is_same {
+                    there.member |= node.member;
+                    there.below = take(&mut there.below).union(take(&mut node.below));
+                }
+                is_same
+            });
+        }
+        nodes.shrink_to_fit();
+        Self { nodes }
+    }
+
     /// Returns true if the set has no path.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -179,20 +196,6 @@ impl FieldSet {
 impl FromIterator<(PathElement, Node)> for FieldSet {
     /// Accepts any order; merges duplicates.
     fn from_iter<I: IntoIterator<Item = (PathElement, Node)>>(nodes: I) -> Self {
-        let mut nodes: Vec<(PathElement, Node)> =
-            nodes.into_iter().filter(|(_, node)| !node.is_empty()).collect();
-        if !nodes.is_sorted_by(|(a, _), (b, _)| a < b) {
-            nodes.sort_by(|(a, _), (b, _)| a.cmp(b));
-            nodes.dedup_by(|(step, node), (before, there)| {
-                let is_same = step == before;
-                if is_same {
-                    there.member |= node.member;
-                    there.below = take(&mut there.below).union(take(&mut node.below));
-                }
-                is_same
-            });
-        }
-        nodes.shrink_to_fit();
-        Self { nodes }
+        Self::of_nodes(nodes.into_iter().filter(|(_, node)| !node.is_empty()).collect())
     }
 }

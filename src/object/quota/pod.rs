@@ -10,6 +10,7 @@ use crate::pod::is_terminal;
 use crate::quantity::{Amount, ResourceList};
 use crate::resources::{Amounts, pod_limits, pod_requests};
 use base::clock::saturating_after;
+use base::sort::CollectMap;
 
 /// Resources that count under their own name, `requests.NAME` and `limits.NAME`.
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
@@ -101,7 +102,7 @@ fn written(pod: &Pod, amounts: Amounts, list: ResourceListFn) -> ResourceList {
     let text = |name: &str, amount: Amount| {
         sample(name).map_or_else(|| amount.to_decimal(), |sample| amount.to_text_like(sample))
     };
-    amounts.into_iter().map(|(name, amount)| (name.clone(), text(&name, amount))).collect()
+    amounts.into_iter().map(|(name, amount)| (name.clone(), text(&name, amount))).collect_map()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{
 use crate::resources::qos_class;
 use crate::selector::{Operator, Requirement};
 use crate::{Body, Object};
+use base::sort::CollectMap;
 
 /// Returns the scopes of a quota in one form: each of `scopes` becomes a selector with the operator Exists.
 pub fn scopes_of(spec: &ResourceQuotaSpec) -> Vec<ScopedResourceSelectorRequirement> {
@@ -70,7 +71,7 @@ fn selects(scope: &ScopedResourceSelectorRequirement, value: Option<&str>) -> bo
     };
     let value = value.filter(|v| !v.is_empty()).map(|v| (scope.scope_name.clone(), v.to_string()));
     let requirement = Requirement { key: scope.scope_name.clone(), operator };
-    requirement.matches(&value.into_iter().collect::<BTreeMap<_, _>>())
+    requirement.matches(&value.into_iter().collect_map::<BTreeMap<_, _>>())
 }
 
 /// Returns true if a term of the pod's (anti-)affinity applies to pods of other namespaces.

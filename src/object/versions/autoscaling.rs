@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use base::sort::CollectMap;
+
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
@@ -200,7 +202,8 @@ fn capitalised(value: &Value, capital: bool) -> Value {
     };
     match value {
         Value::Object(fields) => {
-            fields.iter().map(|(name, value)| (rename(name), capitalised(value, capital))).collect()
+            let fields = fields.iter().map(|(name, value)| (rename(name), capitalised(value, capital)));
+            Value::Object(fields.collect_map())
         }
         Value::Array(items) => items.iter().map(|item| capitalised(item, capital)).collect(),
         other => other.clone(),

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, 
 use super::effects::{
     ActorFaults, FillMode, FillRequest, NodeFaults, PullFault, SCHEDULER_ACTOR, StoreFault, WriteFault,
 };
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 use extension::fault::{Component, Fault, FaultDisk, FaultTarget};
 use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name};
@@ -472,7 +472,7 @@ impl ClusterState {
             }
         }
         let on_disks = by_node.into_iter().filter(|(_, request)| !request.paths.is_empty());
-        full.chain(on_disks.map(|(node, request)| (on_disk(node), request))).collect()
+        full.chain(on_disks.map(|(node, request)| (on_disk(node), request))).collect_map()
     }
 
     /// The paths of a pod's emptyDirs on its node's disk.

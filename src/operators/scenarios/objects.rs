@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use api::Api;
+use base::sort::CollectMap;
 use extension::scenario::{Scenario, ScenarioObject};
 use object::selector::Selector;
 use object::well_known::annotation::PODIUM_MADE_BY_SCENARIO;
@@ -82,7 +83,8 @@ pub(super) fn value_with(value: &Value, variables: &BTreeMap<String, String>) ->
         Value::String(text) => text_with(text, variables).into(),
         Value::Array(items) => items.iter().map(|item| value_with(item, variables)).collect(),
         Value::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), value_with(value, variables))).collect()
+            let fields = fields.iter().map(|(name, value)| (name.clone(), value_with(value, variables)));
+            Value::Object(fields.collect_map())
         }
         other => other.clone(),
     }

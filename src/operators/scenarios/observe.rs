@@ -10,6 +10,7 @@ use super::objects::{is_created_by, key_of, kind_of, objects, variables_of};
 use api::Api;
 use apimachinery::certificates::described;
 use apimachinery::expression::{Expression, ResultType};
+use base::sort::CollectMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use extension::fault::Fault;
@@ -77,8 +78,8 @@ pub(super) fn evaluate_checks(
     expressions: &Expressions,
 ) -> Vec<Result<bool, String>> {
     let variables = &variables_of(scenario);
-    let chosen = variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
-    let chosen = Value::Object(chosen);
+    let chosen = variables.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+    let chosen = Value::Object(chosen.collect_map());
     let now = api.clock().now();
     let each = checks.iter().zip(expressions.of_phase(scenario));
     each.map(|(check, expression)| {

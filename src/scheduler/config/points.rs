@@ -8,6 +8,7 @@ use super::ConfigError;
 use super::names::{PluginName, all_names, extends_only_in_kubernetes, named};
 use crate::framework::{PluginId, PluginSet, Point};
 use crate::plugins::scoring::Strategy;
+use base::sort::CollectMap;
 
 /// The `plugins` section of a profile, as the configuration has it.
 #[derive(Debug, Default, Deserialize)]
@@ -57,7 +58,11 @@ impl Default for ResolvedPoints {
     fn default() -> Self {
         let all = |point: Point| PluginId::ALL.iter().copied().filter(move |id| id.points().contains(&point));
         let weights = all(Point::Score).map(|id| (id, id.default_weight()));
-        Self { at: Point::ALL.map(|point| all(point).collect()), scores: weights.collect(), strategy: None }
+        Self {
+            at: Point::ALL.map(|point| all(point).collect()),
+            scores: weights.collect_map(),
+            strategy: None,
+        }
     }
 }
 

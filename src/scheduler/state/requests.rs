@@ -5,6 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::reason::ResourceName;
+use base::sort::CollectMap;
 use object::quantity::{Amount, ResourceList};
 use object::resources::{Amounts, pod_requests, pod_requests_or};
 
@@ -48,8 +49,11 @@ impl Resources {
 
     /// Returns a node's allocatable resources; the number of pods is handled separately.
     pub(crate) fn allocatable(list: Option<&ResourceList>) -> Self {
-        let amounts: Amounts =
-            list.into_iter().flatten().map(|(name, quantity)| (name.clone(), Amount::of(quantity))).collect();
+        let amounts: Amounts = list
+            .into_iter()
+            .flatten()
+            .map(|(name, quantity)| (name.clone(), Amount::of(quantity)))
+            .collect_map();
         Self::new(&amounts)
     }
 

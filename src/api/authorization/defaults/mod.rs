@@ -5,7 +5,6 @@ mod controllers;
 mod namespaces;
 mod roles;
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use k8s_openapi::api::rbac::v1::{
@@ -16,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use super::GROUP;
 use super::rules::covers;
 use crate::{Api, ApiError};
+use base::sort::CollectMap;
 use object::{Key, TypedKind};
 
 /// The prefix of service accounts' user names.
@@ -104,7 +104,7 @@ impl Entry {
             labels.insert(label(to), "true".into());
         }
         let selector = || LabelSelector {
-            match_labels: Some([(label(self.name), "true".to_string())].into()),
+            match_labels: Some([(label(self.name), "true".to_string())].into_iter().collect_map()),
             ..LabelSelector::default()
         };
         ClusterRole {
@@ -118,7 +118,8 @@ impl Entry {
 }
 
 fn meta(namespace: &str, name: &str) -> ObjectMeta {
-    let one = |(key, value): (&str, &str)| Some(BTreeMap::from([(key.to_string(), value.to_string())]));
+    let one =
+        |(key, value): (&str, &str)| Some([(key.to_string(), value.to_string())].into_iter().collect_map());
     ObjectMeta {
         name: Some(name.into()),
         namespace: Some(namespace.into()).filter(|n: &String| !n.is_empty()),

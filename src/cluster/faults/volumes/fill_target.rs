@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use base::optional_file::read_optional;
+use base::sort::CollectMap;
 use operators::faults::FillRefusal;
 use rustix::fs::{AtFlags, Mode, OFlags, StatxAttributes, StatxFlags, fstat, fstatvfs, open, statx};
 
@@ -232,7 +233,7 @@ fn mounts(mountinfo: &str) -> BTreeMap<u64, Mount> {
         let (root, point) = (unescape(root), unescape(point));
         Some((id.parse().ok()?, Mount { device: device.to_owned(), root, point, type_ }))
     };
-    mountinfo.lines().filter_map(one).collect()
+    mountinfo.lines().filter_map(one).collect_map()
 }
 
 /// A path without the kernel's `\040` escapes for field separators.

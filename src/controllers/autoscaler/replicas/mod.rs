@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use base::clock::saturating_after;
+use base::sort::CollectMap;
 use object::conditions::{Condition as _, ConditionStatus};
 use object::owner::is_terminating;
 use object::pod::{Phase, condition, phase};
@@ -97,7 +98,8 @@ pub(super) fn propose<'a>(
         Goal::Utilization(_) => requests(query, pods)?,
         Goal::AverageValue(_) => BTreeMap::new(),
     };
-    let mut values: BTreeMap<String, i64> = metrics.into_iter().map(|(name, m)| (name, m.millis)).collect();
+    let mut values: BTreeMap<String, i64> =
+        metrics.into_iter().map(|(name, m)| (name, m.millis)).collect_map();
     let measured = usage(query.goal, &values, &requests)?;
     let proposal =
         |replicas| Proposal { replicas, utilization: measured.percent, average_millis: measured.average };
@@ -223,11 +225,13 @@ fn requests<'a>(
     query: &MetricQuery<'_>,
     pods: impl Iterator<Item = &'a Pod>,
 ) -> Result<BTreeMap<String, i64>, String> {
-    pods.map(|pod| {
+    let mut requests = BTreeMap::new();
+    for pod in pods {
         let name = pod.metadata.name.clone().unwrap_or_default();
-        request_of(query, pod, &name).map(|millis| (name, millis))
-    })
-    .collect()
+        let millis = request_of(query, pod, &name)?;
+        requests.insert(name, millis);
+    }
+    Ok(requests)
 }
 
 fn request_of(query: &MetricQuery<'_>, pod: &Pod, name: &str) -> Result<i64, String> {

@@ -17,7 +17,7 @@ use super::numbers::number;
 use crate::seccomp::{
     SeccompAction, SeccompCondition, SeccompOperator, SeccompProfile, SeccompRule, SeccompScope,
 };
-use base::sort::SliceOrder;
+use base::sort::{CollectMap, SliceOrder};
 
 /// The maximum of instructions that the kernel takes.
 const MAX_INSTRUCTIONS: usize = 4096;
@@ -80,7 +80,7 @@ pub(super) fn compile(profile: &SeccompProfile, machine: &Machine) -> Result<Vec
 
 /// Returns the program that permits these system calls; others fail with EPERM.
 pub(super) fn only(calls: &[libc::c_long]) -> Result<Vec<libc::sock_filter>, String> {
-    let rules = calls.iter().map(|call| (*call, Vec::new())).collect();
+    let rules = calls.iter().map(|call| (*call, Vec::new())).collect_map();
     let refused = Action::Errno(libc::EPERM.unsigned_abs());
     Ok(join(vec![program(rules, refused, Action::Allow, processor()?)?]))
 }

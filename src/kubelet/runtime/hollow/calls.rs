@@ -16,6 +16,7 @@ use crate::runtime::{
 };
 use base::dial::Transport;
 use base::session::{Session, SessionStreams};
+use base::sort::CollectMap;
 use host::after_all;
 use object::well_known::annotation;
 
@@ -30,7 +31,7 @@ impl Runtime for HollowRuntime {
     }
 
     fn isolation(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([(annotation::PODIUM_ISOLATION.to_owned(), "hollow".to_owned())])
+        [(annotation::PODIUM_ISOLATION.to_owned(), "hollow".to_owned())].into_iter().collect_map()
     }
 
     fn events(&self) -> RuntimeEvents {
@@ -283,7 +284,7 @@ impl Runtime for HollowRuntime {
     fn usage_of_all(&self) -> BoxFuture<'_, Result<UsageByPod, RuntimeError>> {
         async {
             let (now, state) = ((self.wall)(), self.state.lock());
-            Ok(state.pods.iter().map(|(uid, pod)| (uid.clone(), state.usage(pod, now))).collect())
+            Ok(state.pods.iter().map(|(uid, pod)| (uid.clone(), state.usage(pod, now))).collect_map())
         }
         .boxed()
     }

@@ -15,6 +15,7 @@ use crate::runtime::{
     ContainerExit, ContainerId, ContainerRecord, PodUid, RuntimeError, RuntimeEvent, SandboxRecord,
     SandboxSpec, Usage,
 };
+use base::sort::CollectMap;
 
 pub(super) struct State {
     pub(super) pods: BTreeMap<PodUid, Pod>,
@@ -89,7 +90,7 @@ impl State {
                 };
                 (container.name.clone(), usage)
             })
-            .collect()
+            .collect_map()
     }
 
     /// Ends a running container; has no effect on one that has ended.

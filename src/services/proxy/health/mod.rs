@@ -20,6 +20,7 @@ use super::table::is_unmanaged;
 use crate::{Follower, ServiceEndpoints};
 use api::controller_status::Subsystem;
 use api::{Api, ChangeKind};
+use base::sort::CollectMap;
 use base::task::Tasks;
 use object::{Key, Kind};
 use reconcile::{Caches, Recorder, WorkLoop};
@@ -94,7 +95,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
                         };
                         Some((node.metadata.name.clone()?, at?))
                     };
-                    let places: NodeAddresses = nodes.iter().filter_map(|node| place(node)).collect();
+                    let places: NodeAddresses = nodes.iter().filter_map(|node| place(node)).collect_map();
                     checks.apply(changed, &places).await;
                     round.ends(match checks.failed.len() {
                         0 => Ok(()),
@@ -137,7 +138,7 @@ fn desired_checks(
         service: key.clone(),
         local: ready.iter().filter(|(of, _)| *of == node).count(),
     };
-    addresses.iter().map(|(node, ip)| (SocketAddr::new((*ip).into(), port), check(node))).collect()
+    addresses.iter().map(|(node, ip)| (SocketAddr::new((*ip).into(), port), check(node))).collect_map()
 }
 
 struct Checks {
