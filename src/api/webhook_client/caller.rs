@@ -92,7 +92,7 @@ impl Caller {
         let (answer, answered) = oneshot::channel();
         let timed = async {
             let started = Instant::now();
-            let result = call.await;
+            let result = contained(call).await;
             // The caller waits until this arrives.
             let _ = answer.send((result, started.elapsed()));
         };
@@ -136,12 +136,7 @@ impl Caller {
             let is_refused = who == CallerKind::Actor && place.is_none();
             placed.push(async move {
                 let _place = place;
-                if is_refused {
-                    return Err(TOO_MANY.to_string());
-                }
-                // A panic fails only this call.
-                let ended = AssertUnwindSafe(call).catch_unwind().await;
-                ended.unwrap_or_else(|panic| Err(format!("the call panicked: {}", panic_text(&*panic))))
+                if is_refused { Err(TOO_MANY.to_string()) } else { contained(call).await }
             });
         }
         drop(places);
@@ -184,6 +179,12 @@ impl Caller {
             Err(_) => wait(),
         }
     }
+}
+
+/// Returns the result of a call; a panic fails only this call.
+async fn contained<T>(call: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let ended = AssertUnwindSafe(call).catch_unwind().await;
+    ended.unwrap_or_else(|panic| Err(format!("the call panicked: {}", panic_text(&*panic))))
 }
 
 fn start() -> Option<Runtime> {
