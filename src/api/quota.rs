@@ -15,6 +15,7 @@ use super::{Api, ApiError};
 use base::sort::CollectMap;
 use object::quantity::{Amount, ResourceList, add_to};
 use object::quota::covers;
+use object::resources::amounts;
 use object::{Key, Kind, SharedObject};
 
 /// Locked while a quota's usage is read and the write depends on it.
@@ -129,10 +130,9 @@ fn count(api: &Api, namespace: Option<&str>, spec: &ResourceQuotaSpec) -> Resour
 }
 
 fn same_status(a: &ResourceQuotaStatus, b: &ResourceQuotaStatus) -> bool {
-    let amounts = |list: &Option<ResourceList>| -> BTreeMap<String, Amount> {
-        list.iter().flatten().map(|(name, quantity)| (name.clone(), Amount::of(quantity))).collect_map()
-    };
-    amounts(&a.hard) == amounts(&b.hard) && amounts(&a.used) == amounts(&b.used)
+    let amounts =
+        |status: &ResourceQuotaStatus| [amounts(status.hard.as_ref()), amounts(status.used.as_ref())];
+    amounts(a) == amounts(b)
 }
 
 fn negative(list: &ResourceList) -> ResourceList {

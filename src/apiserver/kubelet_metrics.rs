@@ -27,7 +27,7 @@ pub(super) fn own(node: &str, pods: &[SharedObject<Pod>]) -> Response {
     let named = FamilyOptions::alpha("kubelet_node_name", "The node's name. The count is always 1.")
         .gauges(&["node"]);
     named.set(&[node], 1.0);
-    let mut counts: BTreeMap<&str, u32> = [("exited", 0), ("running", 0)].into_iter().collect_map();
+    let mut counts: BTreeMap<&str, u32> = [("exited", 0), ("running", 0)].collect_map();
     let mut running_pods = 0_u32;
     for pod in pods {
         let mut runs = false;

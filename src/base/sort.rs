@@ -55,7 +55,7 @@ impl<T> SliceOrder<T> for [T] {
 }
 
 /// Collects maps as [`Iterator::collect`] does.
-pub trait CollectMap: Iterator + Sized {
+pub trait CollectMap: IntoIterator + Sized {
     /// Collects the entries into a map; of several with the same key, the last remains.
     fn collect_map<M: Default + Extend<Self::Item>>(self) -> M {
         let mut map = M::default();
@@ -64,7 +64,7 @@ pub trait CollectMap: Iterator + Sized {
     }
 }
 
-impl<I: Iterator> CollectMap for I {}
+impl<I: IntoIterator> CollectMap for I {}
 
 /// Returns the positions to swap, one pair after the other, to sort a list whose elements compare like this.
 fn swaps(length: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<(usize, usize)> {

@@ -117,7 +117,7 @@ fn storage_class(api: &Api) -> Result<(), ApiError> {
         return Ok(());
     }
     let mut metadata = Key::new("", "standard").metadata();
-    metadata.annotations = Some([(DEFAULT_CLASS.to_string(), "true".to_string())].into_iter().collect_map());
+    metadata.annotations = Some([(DEFAULT_CLASS.to_string(), "true".to_string())].collect_map());
     ensure(
         api,
         StorageClass {
@@ -162,8 +162,7 @@ pub(super) fn ingress_class(api: &Api) -> Result<(), ApiError> {
         return Ok(());
     }
     let mut metadata = Key::new("", ingress::OUR_CLASS).metadata();
-    metadata.annotations =
-        Some([(ingress::DEFAULT_CLASS.to_string(), "true".to_string())].into_iter().collect_map());
+    metadata.annotations = Some([(ingress::DEFAULT_CLASS.to_string(), "true".to_string())].collect_map());
     let spec = IngressClassSpec { controller: Some(ingress::OUR_CONTROLLER.into()), parameters: None };
     ensure(api, IngressClass { metadata, spec: Some(spec) })
 }

@@ -106,7 +106,7 @@ pub(super) fn dns(
         addresses,
         ports: &[("dns", "UDP", 53), ("dns-tcp", "TCP", 53)],
         served,
-        annotations: [(ClusterDomain::ANNOTATION.to_owned(), domain.to_string())].into_iter().collect_map(),
+        annotations: [(ClusterDomain::ANNOTATION.to_owned(), domain.to_string())].collect_map(),
     };
     fixed.write(api)
 }

@@ -105,7 +105,7 @@ struct FileStamp(u64, i64, i64, u64);
 
 impl UserImageSource for Files {
     fn current(&self) -> Arc<UserImages> {
-        let now: BTreeMap<PathBuf, FileStamp> = files(&self.directory).into_iter().collect_map();
+        let now: BTreeMap<PathBuf, FileStamp> = files(&self.directory).collect_map();
         let mut read = self.read.lock();
         let same = |known: &&ImageFiles| {
             let stamps = known.files.iter().map(|(file, one)| (file, &one.stamp));

@@ -101,7 +101,7 @@ impl Workload {
             namespaced: true,
             short_names: Vec::new(),
             verbs: set(&["create", "delete", "get", "list", "patch", "update", "watch"]),
-            subresources: scale.into_iter().collect_map(),
+            subresources: scale.collect_map(),
         })
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-use libc::c_int;
+use libc::{NFNL_SUBSYS_CTNETLINK, c_int};
 use netlink_packet_core::{DefaultNla, NLA_F_NESTED, NLM_F_ACK, NLM_F_DUMP, parse_ip, parse_u16_be};
 
 use crate::FabricError;
@@ -91,16 +91,18 @@ impl Conntrack {
 }
 
 fn request(family: Family, kind: c_int, flags: u16, sequence: u32, attributes: &[DefaultNla]) -> Vec<u8> {
-    message::request(message_type(kind), flags, sequence, &family.header(), attributes)
-}
-
-fn message_type(kind: c_int) -> u16 {
-    (libc::NFNL_SUBSYS_CTNETLINK << 8 | kind) as u16
+    message::request(
+        message::netfilter_type(NFNL_SUBSYS_CTNETLINK, kind),
+        flags,
+        sequence,
+        &family.header(),
+        attributes,
+    )
 }
 
 /// Returns the UDP flow in a message of the kernel, and the attributes that identify it; `None` for other flows.
 fn flow_in(message: Message<'_>) -> Option<(Flow, Vec<DefaultNla>)> {
-    if message.kind != message_type(IPCTNL_MSG_CT_NEW) {
+    if message.kind != message::netfilter_type(NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_NEW) {
         return None;
     }
     let attributes = message.attributes(NFGENMSG_BYTES);

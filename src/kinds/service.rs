@@ -182,7 +182,6 @@ impl Resource for Service {
             entry("services.nodeports", node_ports),
             entry("services.loadbalancers", balancers),
         ]
-        .into_iter()
         .collect_map()
     }
 

@@ -206,7 +206,8 @@ fn for_pod_as_a_whole(total: &mut Amounts, whole: Option<&ResourceList>) {
     total.extend(amounts(whole));
 }
 
-fn amounts(list: Option<&ResourceList>) -> Amounts {
+/// Returns the parsed amounts of a list.
+pub fn amounts(list: Option<&ResourceList>) -> Amounts {
     list.into_iter().flatten().map(|(name, quantity)| (name.clone(), Amount::of(quantity))).collect_map()
 }
 

@@ -131,9 +131,8 @@ impl Api {
             return None;
         };
         let priorities = priorities(&of);
-        let labels = managed.map(|managed| {
-            [(AUTOMANAGED.to_string(), managed.label().to_string())].into_iter().collect_map()
-        });
+        let labels =
+            managed.map(|managed| [(AUTOMANAGED.to_string(), managed.label().to_string())].collect_map());
         Some(APIService {
             metadata: ObjectMeta { name: Some(name.into()), labels, ..ObjectMeta::default() },
             spec: Some(APIServiceSpec {

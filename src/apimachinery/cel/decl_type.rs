@@ -180,7 +180,7 @@ fn object_meta(schema: &JSONSchemaProps) -> Vec<(&'static str, DeclType)> {
         (name.to_string(), DeclType::simple(DeclTypeKind::Text, count(most) * 4, MIN_TEXT_BYTES))
     };
     let text = || DeclType::simple(DeclTypeKind::Text, MAX_REQUEST_BYTES - 2, MIN_TEXT_BYTES);
-    let meta = [capped("name", MAX_NAME), capped("generateName", MAX_NAME - 1)].into_iter().collect_map();
+    let meta = [capped("name", MAX_NAME), capped("generateName", MAX_NAME - 1)].collect_map();
     let meta = DeclType::simple(DeclTypeKind::Object(meta), 0, 2);
     vec![("apiVersion", text()), ("kind", text()), ("metadata", meta)]
 }

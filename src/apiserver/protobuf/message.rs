@@ -124,7 +124,7 @@ impl Target<'_> {
             Value::Object(map) => {
                 map.insert(key, value);
             }
-            other => *other = Value::Object([(key, value)].into_iter().collect_map()),
+            other => *other = Value::Object([(key, value)].collect_map()),
         }
         Ok(())
     }

@@ -74,10 +74,7 @@ pub(crate) async fn report(client: &Client, question: &ConnectionQuestion) -> Re
         .into_iter()
         .map(|to| async move { (to, attempt(client, &question.source, to).await) });
     let (listeners, attempts) = futures::join!(join_all(listeners), join_all(attempts));
-    let probed = ProbeResults {
-        listeners: listeners.into_iter().collect_map(),
-        attempts: attempts.into_iter().collect_map(),
-    };
+    let probed = ProbeResults { listeners: listeners.collect_map(), attempts: attempts.collect_map() };
     Ok(walk.conclude(&facts, &probed))
 }
 

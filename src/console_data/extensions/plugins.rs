@@ -192,7 +192,7 @@ fn written(text: &ConfigText, stem: &str) -> Result<WrittenPlugins, ManifestErro
     }
     if FIELDS_OF_ONE.iter().any(|field| keys.get(*field).is_some_and(|value| !value.is_object())) {
         let one: Option<PluginEntry> = text.decode()?;
-        let plugins = one.map(|one| (stem.to_owned(), one)).into_iter().collect_map();
+        let plugins = one.map(|one| (stem.to_owned(), one)).collect_map();
         return Ok((PluginLayout::Alone, plugins, Vec::new()));
     }
     let (plugins, errors) = text.decode_entries(None);

@@ -49,7 +49,7 @@ pub(super) fn endpoints(service: &SharedObject<Service>, members: &[Member]) -> 
     } else {
         labels.remove(HEADLESS_SERVICE);
     }
-    let annotations = is_cut.then(|| [(OVER_CAPACITY.into(), "truncated".into())].into_iter().collect_map());
+    let annotations = is_cut.then(|| [(OVER_CAPACITY.into(), "truncated".into())].collect_map());
     Endpoints {
         metadata: ObjectMeta { labels: Some(labels), annotations, ..service.key().metadata() },
         subsets: (!subsets.is_empty()).then_some(subsets),

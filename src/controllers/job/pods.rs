@@ -57,8 +57,7 @@ fn failure_counts(spec: &JobSpec, replaced: Option<&Member>) -> BTreeMap<String,
         let counter = if counts { &mut failures } else { &mut ignored };
         *counter = counter.saturating_add(1);
     }
-    let mut counts: BTreeMap<_, _> =
-        [(FAILURE_COUNT.to_string(), failures.to_string())].into_iter().collect_map();
+    let mut counts: BTreeMap<_, _> = [(FAILURE_COUNT.to_string(), failures.to_string())].collect_map();
     if ignored > 0 {
         counts.insert(IGNORED_FAILURE_COUNT.into(), ignored.to_string());
     }

@@ -56,7 +56,7 @@ impl Reconciler for Publisher {
             return Ok(());
         }
         let certificate = &self.settings.root_certificate;
-        let data = [("ca.crt".to_string(), certificate.clone())].into_iter().collect_map();
+        let data = [("ca.crt".to_string(), certificate.clone())].collect_map();
         self.publish(Key::new(key.name.as_str(), NAME), &data, Some(DESCRIPTION))?;
         if key.name == EXTENSION_NAMESPACE {
             let place = Key::new(EXTENSION_NAMESPACE, EXTENSION_NAME);
@@ -104,9 +104,8 @@ impl Publisher {
             Err(error) if error.is_not_found() => {
                 let map = ConfigMap {
                     metadata: ObjectMeta {
-                        annotations: annotation.map(|(name, text)| {
-                            [(name.to_string(), text.to_string())].into_iter().collect_map()
-                        }),
+                        annotations: annotation
+                            .map(|(name, text)| [(name.to_string(), text.to_string())].collect_map()),
                         ..key.metadata()
                     },
                     data: Some(data.clone()),

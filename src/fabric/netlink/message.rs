@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use libc::c_int;
 use netlink_packet_core::{
     DefaultNla, Emitable, NLA_F_NESTED, NLA_HEADER_SIZE, NLM_F_REQUEST, NLMSG_ERROR, NetlinkBuffer,
     NetlinkHeader, NlasIterator, parse_i32,
@@ -12,6 +13,11 @@ use netlink_packet_core::{
 
 /// The size of the fixed part of netfilter's messages (`struct nfgenmsg` of linux/netfilter/nfnetlink.h).
 pub(crate) const NFGENMSG_BYTES: usize = 4;
+
+/// Returns the type of a message of one of netfilter's subsystems (`NFNL_SUBSYS_*`).
+pub(crate) fn netfilter_type(subsystem: c_int, kind: c_int) -> u16 {
+    (subsystem << 8 | kind) as u16
+}
 
 /// Returns the bytes of a request.
 pub(crate) fn request(

@@ -125,12 +125,13 @@ fn edge(kind: c_int) -> Vec<u8> {
 
 /// Returns a request of nftables; `kind` is one of `NFT_MSG_*`.
 pub(super) fn request(family: Family, kind: c_int, flags: u16, attributes: &[DefaultNla]) -> Vec<u8> {
-    message::request(message_type(kind), flags, 0, &family.header(), attributes)
-}
-
-/// Returns the type of a message of nftables.
-pub(super) fn message_type(kind: c_int) -> u16 {
-    (libc::NFNL_SUBSYS_NFTABLES << 8 | kind) as u16
+    message::request(
+        message::netfilter_type(libc::NFNL_SUBSYS_NFTABLES, kind),
+        flags,
+        0,
+        &family.header(),
+        attributes,
+    )
 }
 
 /// One change.

@@ -10,10 +10,10 @@ use super::attributes::{
     NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_FLAGS,
     NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_NAME,
 };
-use super::batch::{Nft, message_type, request};
+use super::batch::{Nft, request};
 use super::model::{Family, Key, Table, TimedElement};
 use crate::FabricError;
-use crate::netlink::message::{NFGENMSG_BYTES, attributes, find, text};
+use crate::netlink::message::{NFGENMSG_BYTES, attributes, find, netfilter_type, text};
 
 /// An existing set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Nft {
         mut take: impl FnMut(&[u8]),
     ) -> Result<(), FabricError> {
         let listed = self.socket.dump(&request(family, get, NLM_F_DUMP, of), |message| {
-            if message.kind == message_type(new) {
+            if message.kind == netfilter_type(libc::NFNL_SUBSYS_NFTABLES, new) {
                 take(message.attributes(NFGENMSG_BYTES));
             }
         });

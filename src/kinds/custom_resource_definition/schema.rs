@@ -503,7 +503,7 @@ fn check_default(schema: &JSONSchemaProps, default: &Value, path: &Path<'_>, err
     let path = path.child("default");
     // The default is validated as the only field of an object, so that the same rules apply as to any value.
     let holder = JSONSchemaProps {
-        properties: Some([("default".to_string(), without_rules(schema))].into_iter().collect_map()),
+        properties: Some([("default".to_string(), without_rules(schema))].collect_map()),
         ..JSONSchemaProps::default()
     };
     let holder = Structural::of(holder);

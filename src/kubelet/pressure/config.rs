@@ -86,7 +86,7 @@ impl EvictionConfig {
 impl Default for EvictionConfig {
     fn default() -> Self {
         Self {
-            hard: [(Signal::MemoryAvailable, Limit::Amount(100 << 20))].into_iter().collect_map(),
+            hard: [(Signal::MemoryAvailable, Limit::Amount(100 << 20))].collect_map(),
             soft: BTreeMap::new(),
             soft_grace_period: BTreeMap::new(),
             max_pod_grace_period: 0,

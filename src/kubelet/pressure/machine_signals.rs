@@ -90,7 +90,7 @@ pub(crate) fn exhaust(seen: &mut Observations, signal: Signal) {
 
 /// Returns an observation with plenty of this resource.
 pub(crate) fn ample(signal: Signal) -> Observations {
-    [(signal, Observation { available: UNSEEN, capacity: UNSEEN })].into_iter().collect_map()
+    [(signal, Observation { available: UNSEEN, capacity: UNSEEN })].collect_map()
 }
 
 fn meminfo(text: &str, name: &str) -> i64 {

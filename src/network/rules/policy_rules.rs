@@ -37,7 +37,7 @@ impl PolicyRules {
     pub(super) fn new(dns: &[IpAddr]) -> Self {
         let mut index = Index::default();
         if let Some(first) = dns.first() {
-            let labels = [("k8s-app".to_owned(), "kube-dns".to_owned())].into_iter().collect_map();
+            let labels = [("k8s-app".to_owned(), "kube-dns".to_owned())].collect_map();
             let metadata = ObjectMeta { labels: Some(labels), ..ObjectMeta::default() };
             let all = dns.iter().map(|ip| PodIP { ip: ip.to_string() }).collect();
             let status =

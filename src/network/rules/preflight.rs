@@ -68,7 +68,7 @@ fn pieces(
     let slice = EndpointSlice::decode(json!({"metadata": metadata, "addressType": "IPv4",
         "ports": [{"name": "", "port": endpoint.port(), "protocol": "TCP"}],
         "endpoints": [{"addresses": [endpoint.ip()], "conditions": {"ready": true}}]}))?;
-    let slices = [(key.clone(), SharedObject::from_value(slice))].into_iter().collect_map();
+    let slices = [(key.clone(), SharedObject::from_value(slice))].collect_map();
     let joined = ServiceEndpoints { service: Some(SharedObject::from_value(served)), slices };
     let mut all =
         vec![services::rules_of(&key, &joined, &NodesByName::new(), &[IpNet::from(service.ip())]).into()];

@@ -71,7 +71,7 @@ fn selects(scope: &ScopedResourceSelectorRequirement, value: Option<&str>) -> bo
     };
     let value = value.filter(|v| !v.is_empty()).map(|v| (scope.scope_name.clone(), v.to_string()));
     let requirement = Requirement { key: scope.scope_name.clone(), operator };
-    requirement.matches(&value.into_iter().collect_map::<BTreeMap<_, _>>())
+    requirement.matches(&value.collect_map::<BTreeMap<_, _>>())
 }
 
 /// Returns true if a term of the pod's (anti-)affinity applies to pods of other namespaces.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::reason::ResourceName;
-use base::sort::CollectMap;
 use object::quantity::{Amount, ResourceList};
-use object::resources::{Amounts, pod_requests, pod_requests_or};
+use object::resources::{Amounts, amounts, pod_requests, pod_requests_or};
 
 /// The cpu assumed when scoring a container that requests none, in thousandths.
 const ASSUMED_MILLI_CPU: i64 = 100;
@@ -49,12 +48,7 @@ impl Resources {
 
     /// Returns a node's allocatable resources; the number of pods is handled separately.
     pub(crate) fn allocatable(list: Option<&ResourceList>) -> Self {
-        let amounts: Amounts = list
-            .into_iter()
-            .flatten()
-            .map(|(name, quantity)| (name.clone(), Amount::of(quantity)))
-            .collect_map();
-        Self::new(&amounts)
+        Self::new(&amounts(list))
     }
 
     fn new(amounts: &Amounts) -> Self {

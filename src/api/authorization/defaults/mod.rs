@@ -104,7 +104,7 @@ impl Entry {
             labels.insert(label(to), "true".into());
         }
         let selector = || LabelSelector {
-            match_labels: Some([(label(self.name), "true".to_string())].into_iter().collect_map()),
+            match_labels: Some([(label(self.name), "true".to_string())].collect_map()),
             ..LabelSelector::default()
         };
         ClusterRole {
@@ -118,8 +118,7 @@ impl Entry {
 }
 
 fn meta(namespace: &str, name: &str) -> ObjectMeta {
-    let one =
-        |(key, value): (&str, &str)| Some([(key.to_string(), value.to_string())].into_iter().collect_map());
+    let one = |(key, value): (&str, &str)| Some([(key.to_string(), value.to_string())].collect_map());
     ObjectMeta {
         name: Some(name.into()),
         namespace: Some(namespace.into()).filter(|n: &String| !n.is_empty()),

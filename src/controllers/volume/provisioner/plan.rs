@@ -75,7 +75,7 @@ pub(super) fn volume(
     path: &str,
 ) -> PersistentVolume {
     let policy = class.reclaim_policy.clone().unwrap_or_else(|| "Delete".into());
-    let annotations = [(PROVISIONED_BY.to_string(), class.provisioner.clone())].into_iter().collect_map();
+    let annotations = [(PROVISIONED_BY.to_string(), class.provisioner.clone())].collect_map();
     let is_disk = class.provisioner == DISK_DRIVER;
     let name = volume_name_for(claim);
     let finalizers = (policy == "Delete").then(|| vec![PROVISIONER_FINALIZER.to_string()]);
@@ -87,13 +87,13 @@ pub(super) fn volume(
     };
     let spec = PersistentVolumeSpec {
         access_modes: claim.spec.as_ref().and_then(|spec| spec.access_modes.clone()),
-        capacity: Some([("storage".to_string(), claim_size(claim).to_binary())].into_iter().collect_map()),
+        capacity: Some([("storage".to_string(), claim_size(claim).to_binary())].collect_map()),
         host_path: (!is_disk)
             .then(|| HostPathVolumeSource { path: path.into(), type_: Some("Directory".into()) }),
         csi: is_disk.then(|| CSIPersistentVolumeSource {
             driver: DISK_DRIVER.into(),
             volume_handle: name,
-            volume_attributes: Some([(DISK_PATH.to_string(), path.to_string())].into_iter().collect_map()),
+            volume_attributes: Some([(DISK_PATH.to_string(), path.to_string())].collect_map()),
             ..CSIPersistentVolumeSource::default()
         }),
         persistent_volume_reclaim_policy: Some(policy),

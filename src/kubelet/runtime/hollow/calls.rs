@@ -31,7 +31,7 @@ impl Runtime for HollowRuntime {
     }
 
     fn isolation(&self) -> BTreeMap<String, String> {
-        [(annotation::PODIUM_ISOLATION.to_owned(), "hollow".to_owned())].into_iter().collect_map()
+        [(annotation::PODIUM_ISOLATION.to_owned(), "hollow".to_owned())].collect_map()
     }
 
     fn events(&self) -> RuntimeEvents {
