@@ -15,6 +15,7 @@ pub const MAX_OBJECT_BYTES: usize = 1536 * 1024;
 /// Refuses an object that is too large, unless its former version was too large already and the object does
 /// not grow.
 pub(super) fn check_size(new: &Object, old: Option<&Object>) -> Result<(), ApiError> {
+    new.hold_json();
     let bytes = new.size();
     if bytes > MAX_OBJECT_BYTES && old.is_none_or(|old| bytes > old.size()) {
         Err(too_large())

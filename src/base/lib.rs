@@ -17,6 +17,7 @@ mod handshake_signatures;
 pub mod hex;
 pub mod insecure_verifier;
 pub mod json;
+mod json_serializer;
 pub mod layers;
 pub mod mistakes;
 pub mod optional_file;

@@ -2,13 +2,15 @@
 //!
 //! An [`Object`] is never mutated once stored.
 
+mod encoding;
 mod stored_body;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::OnceLock;
+use std::ops::Range;
 
 use bytes::Bytes;
+use encoding::Encoding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use stored_body::StoredBody;
@@ -16,7 +18,7 @@ use stored_body::StoredBody;
 use super::body::{Body, BuiltinKind, TypedKind};
 use super::custom::CustomObject;
 use super::definition_schemas::DefinitionSchemas;
-use super::encode::{Encoder, Output, whole_numbers};
+use super::encode::{self, ObjectText, whole_numbers};
 use super::managed::ManagedFields;
 use super::part;
 use super::{Key, Kind, Revision, numeric_quantities};
@@ -52,8 +54,7 @@ pub struct Object {
     /// The field managers, stored apart from the metadata: only the JSON that clients send and get has them in the
     /// metadata.
     managed: ManagedFields,
-    json: OnceLock<Bytes>,
-    size: OnceLock<usize>,
+    encoding: Encoding,
 }
 
 impl Object {
@@ -119,7 +120,7 @@ impl Object {
     pub fn packed(mut self) -> Self {
         if let (None, Body::CustomResourceDefinition(definition)) = (&self.schemas, &mut *self.body) {
             self.schemas = Some(DefinitionSchemas::take_from(&mut definition.spec));
-            self.json = OnceLock::new();
+            self.encoding.forget_shared();
         }
         self
     }
@@ -129,7 +130,12 @@ impl Object {
         if self.schemas.is_none() {
             return Cow::Borrowed(self);
         }
-        let mut object = self.clone();
+        let mut object = Self {
+            body: self.body.clone(),
+            schemas: self.schemas.clone(),
+            managed: self.managed.clone(),
+            encoding: Encoding::default(),
+        };
         object.unpack();
         Cow::Owned(object)
     }
@@ -278,12 +284,12 @@ impl Object {
 
     /// Returns the JSON. It is encoded once and cached, but encoded at each call for a packed object.
     pub fn json(&self) -> Bytes {
-        let make = || {
-            let mut text = Vec::with_capacity(self.size.get().copied().unwrap_or_default());
-            self.encode(Output::Text(&mut text));
-            Bytes::from(text)
-        };
-        if self.schemas.is_some() { make() } else { self.json.get_or_init(make).clone() }
+        if self.schemas.is_none() {
+            return self.encoding.shared(|json| _ = self.encode(json));
+        }
+        let mut json = Vec::new();
+        self.write_json(&mut json);
+        json.into()
     }
 
     /// Returns the length of [`Object::json`] in bytes. Encodes and caches the JSON, except for a packed object.
@@ -291,43 +297,47 @@ impl Object {
         if self.schemas.is_some() { self.size() } else { self.json().len() }
     }
 
-    fn encode<'o>(&'o self, out: Output<'o>) -> Output<'o> {
-        let mut serializer = Encoder::serializer(out, &self.managed);
-        self.whole_body().encode(&mut serializer).expect("API types have string keys and finite numbers");
-        serializer.into_inner()
+    /// Appends the JSON, and returns where its revision is.
+    fn encode(&self, json: &mut Vec<u8>) -> Option<Range<usize>> {
+        encode::write_object(self.whole_body().erased(), &self.managed, json)
+    }
+
+    /// Encodes the JSON and holds it until [`Object::release_json`], so that an object that is about to be stored is encoded
+    /// once for its size and its record.
+    pub fn hold_json(&self) {
+        self.encoding.hold(|| {
+            let mut json = Vec::new();
+            let revision = self.encode(&mut json);
+            ObjectText { json, revision }
+        });
+    }
+
+    /// Drops the JSON that [`Object::hold_json`] encoded, unless [`Object::json`] was called meanwhile.
+    pub fn release_json(&self) {
+        self.encoding.release();
     }
 
     /// Appends the JSON, without caching it if it is not cached already. For objects that are written once and rarely
     /// read: a cached encoding would hold them in memory twice.
-    pub fn write_json(&self, out: &mut Vec<u8>) {
-        match self.json.get() {
-            Some(json) => out.extend_from_slice(json),
-            None => _ = self.encode(Output::Text(out)),
-        }
+    pub fn write_json(&self, json: &mut Vec<u8>) {
+        self.encoding.append_to(json, |json| _ = self.encode(json));
     }
 
-    /// Returns the length of the object's JSON in bytes; computed once, without encoding.
+    /// Returns the length of the object's JSON in bytes; computed once.
     pub fn size(&self) -> usize {
-        *self.size.get_or_init(|| match self.json.get() {
-            Some(json) => json.len(),
-            None => self.encode(Output::Length(0)).length(),
-        })
+        self.encoding.length(|json| _ = self.encode(json))
     }
 
-    /// Sets the revision at which the object is stored. A known size is adjusted instead of forgotten: each write compares
-    /// the sizes of both versions.
+    /// Sets the revision at which the object is stored, also in a JSON that [`Object::hold_json`] encoded.
     pub fn set_revision(&mut self, revision: Revision) {
-        let size = self.size.take().zip(revision_bytes(self.meta()));
-        let meta = self.meta_mut();
-        meta.resource_version = Some(revision.to_string());
-        if let Some(((size, before), after)) = size.zip(revision_bytes(meta)) {
-            self.size = OnceLock::from(size - before + after);
-        }
+        let encoding = self.encoding.at_revision(revision);
+        self.meta_mut().resource_version = Some(revision.to_string());
+        self.encoding = encoding;
     }
 
     /// Drops the cached encoding, and the cached typed value of a custom resource, before a change.
     fn forget_encoding(&mut self) {
-        (self.json, self.size) = (OnceLock::new(), OnceLock::new());
+        self.encoding.forget();
         if let Body::Custom(object) = &mut *self.body {
             object.forget_typed();
         }
@@ -362,22 +372,13 @@ impl Object {
     }
 }
 
-/// Returns the bytes of the revision in the metadata's JSON, unless they depend on other fields or on escapes.
-fn revision_bytes(meta: &ObjectMeta) -> Option<usize> {
-    meta.name.as_ref()?;
-    let Some(revision) = meta.resource_version.as_deref() else { return Some(0) };
-    let is_plain = revision.bytes().all(|byte| byte.is_ascii_digit());
-    is_plain.then(|| r#""resourceVersion":"","#.len() + revision.len())
-}
-
 impl From<Body> for Object {
     fn from(body: Body) -> Self {
         Self {
             body: StoredBody::new(body),
             schemas: None,
             managed: ManagedFields::default(),
-            json: OnceLock::new(),
-            size: OnceLock::new(),
+            encoding: Encoding::default(),
         }
     }
 }
@@ -468,25 +469,33 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_adjusts_a_known_size_safe_10() {
+    fn a_revision_changes_the_json_that_is_stored_safe_10() {
+        let managers = json!([{"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:data": {}}}]);
         let before = [
-            json!({"name": "a"}),
-            json!({"name": "a", "resourceVersion": "9"}),
             json!({}),
-            json!({"name": "a", "resourceVersion": "\n"}),
-            json!({"name": "a", "resourceVersion": ""}),
+            json!({"name": "a"}),
+            json!({"resourceVersion": "9"}),
+            json!({"uid": "u"}),
+            json!({"name": "resourceVersion", "resourceVersion": "9", "uid": "u"}),
+            json!({"resourceVersion": "\n\"", "selfLink": "uid", "uid": ""}),
+            json!({"labels": {"uid": "x", "resourceVersion": "y"}, "managedFields": managers, "resourceVersion": "",
+                "ownerReferences": [{"uid": "o"}], "uid": "u"}),
+            json!({"managedFields": managers, "uid": "u"}),
         ];
         for (metadata, revision) in before.into_iter().flat_map(|meta| [(meta.clone(), 7), (meta, u64::MAX)])
         {
-            let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
-            let mut object = Object::from_any_value(map).unwrap();
-            let _ = (object.size(), object.json());
+            let map =
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"uid": "z"}});
+            let mut object = Object::from_any_value(map).unwrap().with_stored_managers();
+            object.hold_json();
             object.set_revision(Revision(revision));
-            assert_eq!(
-                (object.size(), object.revision()),
-                (object.clone().json().len(), Revision(revision)),
-                "{metadata}"
-            );
+            let mut stored = Vec::new();
+            object.write_json(&mut stored);
+            let again = object.clone().json();
+            assert_eq!(str::from_utf8(&stored), str::from_utf8(&again), "{metadata}");
+            assert_eq!((object.size(), object.revision()), (again.len(), Revision(revision)));
+            assert!(str::from_utf8(&again).unwrap().contains(&format!(r#""resourceVersion":"{revision}""#)));
         }
     }
 
@@ -498,7 +507,6 @@ mod tests {
         let mut text = b"before ".to_vec();
         object.write_json(&mut text);
         assert_eq!(text.strip_prefix(b"before ".as_slice()), Some(&object.clone().json()[..]));
-        assert!(object.json.get().is_none(), "an encoding for one use is not cached");
         assert!(object.json().windows(3).any(|w| w == b"xyz"));
     }
 

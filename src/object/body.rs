@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration;
 
 use super::custom::CustomObject;
-use super::encode::{Encoder, JsonSerializer};
+use super::encode;
 use super::{Kind, part, pod_preset};
 use base::json;
 
@@ -77,14 +77,7 @@ macro_rules! bodies {
                 match self { $(Self::$kind(o) => &mut o.metadata,)* Self::Custom(o) => &mut o.metadata, }
             }
 
-            pub(super) fn encode(&self, serializer: &mut JsonSerializer<'_>) -> serde_json::Result<()> {
-                match self {
-                    $(Self::$kind(o) => serde::Serialize::serialize(o, serializer),)*
-                    Self::Custom(o) => serde::Serialize::serialize(o, serializer),
-                }
-            }
-
-            /// Returns the content for serializers that are not compiled for each kind.
+            /// Returns the content for serializers, which are not compiled for each kind.
             pub(super) fn erased(&self) -> &dyn erased_serde::Serialize {
                 match self { $(Self::$kind(o) => o.as_ref(),)* Self::Custom(o) => o.as_ref(), }
             }
@@ -155,7 +148,7 @@ macro_rules! bodies {
                 part::to_value(self)
             }
             fn encode(&self) -> Vec<u8> {
-                Encoder::text(self)
+                encode::text(self)
             }
         }
 

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::custom::CustomObject;
-use super::encode::Encoder;
+use super::encode;
 use super::part;
 use super::{Body, Kind, TypedKind};
 use base::json;
@@ -91,13 +91,13 @@ impl<T: CustomKind> TypedKind for T {
         let result = change(&mut value);
         if value != before {
             let Body::Custom(object) = body else { return None };
-            object.set_changes(&encode(&before), encode(&value));
+            object.set_changes(&custom_object(&before), custom_object(&value));
         }
         Some(result)
     }
 
     fn into_body(self) -> Body {
-        Body::Custom(Box::new(encode(&self)))
+        Body::Custom(Box::new(custom_object(&self)))
     }
 
     fn decode(value: Value) -> serde_json::Result<Self> {
@@ -109,11 +109,11 @@ impl<T: CustomKind> TypedKind for T {
     }
 
     fn encode(&self) -> Vec<u8> {
-        Encoder::text(self)
+        encode::text(self)
     }
 }
 
-fn encode<T: CustomKind>(value: &T) -> CustomObject {
+fn custom_object<T: CustomKind>(value: &T) -> CustomObject {
     CustomObject::decode(T::registered(), part::to_value(value))
         .expect("a type of a kind is an object with an apiVersion")
 }

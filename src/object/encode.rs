@@ -1,133 +1,273 @@
-//! Encodes an object as JSON and inserts its field managers, which are stored beside the typed value, into the
-//! metadata.
+//! Writes an object as JSON, with its field managers, which are stored beside the typed value, first in the metadata.
+//!
+//! Values serialize themselves through `erased_serde`: the code that serializes all fields of all kinds is compiled
+//! once for this writer and all others.
 
-use std::io::{self, Write};
+use std::fmt::Error;
+use std::io::Write;
+use std::mem;
+use std::ops::Range;
 
-use serde::Serialize;
-use serde_json::Serializer;
-use serde_json::ser::Formatter;
+use erased_serde::Serialize as ErasedSerialize;
+use serde::ser::{Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
+use serde_json::{Number, Value};
 
 use super::managed::ManagedFields;
 
-/// A formatter that writes compact JSON, with the field managers first in the metadata.
-pub(super) struct Encoder<'o> {
-    owners: &'o ManagedFields,
-    depth: usize,
-    at: EncoderPosition,
+/// The JSON text of an object.
+#[derive(Debug, Default)]
+pub(super) struct ObjectText {
+    pub(super) json: Vec<u8>,
+    /// The bytes of the field `resourceVersion` with its comma, or the place before `uid` where it belongs; `None` in an
+    /// object with neither.
+    pub(super) revision: Option<Range<usize>>,
 }
 
-/// The encoder's position at the top level of the object.
-#[derive(PartialEq)]
-enum EncoderPosition {
-    Other,
-    /// In the name of a field.
-    Name,
-    /// Before the metadata.
+/// Returns the JSON text of a value.
+pub(super) fn text(value: &dyn ErasedSerialize) -> Vec<u8> {
+    let mut json = Vec::new();
+    write(value, Level::Below, &ManagedFields::default(), &mut json);
+    json
+}
+
+/// Appends the JSON text of an object to `json`. Returns where its revision is, as in [`ObjectText`].
+pub(super) fn write_object(
+    object: &dyn ErasedSerialize,
+    managers: &ManagedFields,
+    json: &mut Vec<u8>,
+) -> Option<Range<usize>> {
+    write(object, Level::Object, managers, json)
+}
+
+fn write(
+    value: &dyn ErasedSerialize,
+    level: Level,
+    managers: &ManagedFields,
+    json: &mut Vec<u8>,
+) -> Option<Range<usize>> {
+    let mut writer = JsonWriter { json, managers, level, revision: None };
+    erased_serde::serialize(value, &mut writer).expect("API types have string keys and finite numbers");
+    writer.revision
+}
+
+/// Appends a text as JSON.
+pub(super) fn write_text(text: &str, json: &mut Vec<u8>) {
+    if needs_escapes(text.as_bytes()) {
+        serde_json::to_writer(json, text).expect("writing to memory cannot fail");
+    } else {
+        json.reserve(text.len() + 2);
+        json.push(b'"');
+        json.extend_from_slice(text.as_bytes());
+        json.push(b'"');
+    }
+}
+
+/// Returns true if the text contains quotes, backslashes or control characters. Looks at eight bytes at once.
+fn needs_escapes(text: &[u8]) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH_BITS: u64 = ONES << 7;
+    // A byte below `bound`, which is at most 0x80, borrows and so sets its high bit; a borrow that reaches a higher byte
+    // comes from such a byte.
+    let has_below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & HIGH_BITS != 0;
+    let has = |word: u64, byte: u8| has_below(word ^ (ONES * u64::from(byte)), 1);
+    let (words, rest) = text.as_chunks::<8>();
+    words
+        .iter()
+        .map(|word| u64::from_le_bytes(*word))
+        .any(|word| has_below(word, 0x20) || has(word, b'"') || has(word, b'\\'))
+        || rest.iter().any(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\'))
+}
+
+/// A level of an object.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Level {
+    Object,
     Metadata,
-    /// In the metadata, after the field managers and before any other field.
-    Owners,
+    #[default]
+    Below,
 }
 
-impl<'o> Encoder<'o> {
-    pub(super) fn serializer(out: Output<'o>, owners: &'o ManagedFields) -> JsonSerializer<'o> {
-        Serializer::with_formatter(out, Self { owners, depth: 0, at: EncoderPosition::Other })
-    }
-
-    /// Returns the JSON text of a value.
-    pub(super) fn text(value: &impl Serialize) -> Vec<u8> {
-        let mut text = Vec::new();
-        let owners = ManagedFields::default();
-        let mut serializer = Encoder::serializer(Output::Text(&mut text), &owners);
-        value.serialize(&mut serializer).expect("API types have string keys and finite numbers");
-        text
-    }
+/// Writes a value as compact JSON.
+struct JsonWriter<'o> {
+    json: &'o mut Vec<u8>,
+    managers: &'o ManagedFields,
+    /// The level of the value that follows.
+    level: Level,
+    revision: Option<Range<usize>>,
 }
 
-/// The only serializer to JSON for which the serialization of all fields of all kinds is compiled.
-pub(super) type JsonSerializer<'o> = Serializer<Output<'o>, Encoder<'o>>;
-
-/// The destination of a JSON text.
-pub(super) enum Output<'o> {
-    /// The text is appended here.
-    Text(&'o mut Vec<u8>),
-    /// Only the number of bytes so far.
-    Length(usize),
-}
-
-impl Output<'_> {
-    pub(super) fn length(&self) -> usize {
-        match self {
-            Self::Text(text) => text.len(),
-            Self::Length(length) => *length,
-        }
-    }
-}
-
-impl Write for Output<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_all(bytes).map(|()| bytes.len())
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Text(text) => text.extend_from_slice(bytes),
-            Self::Length(length) => *length += bytes.len(),
-        }
+impl<'o> JsonWriter<'o> {
+    #[expect(clippy::unnecessary_wraps, reason = "callers return the result")]
+    fn put(&mut self, json: &[u8]) -> Result<(), Error> {
+        self.json.extend_from_slice(json);
         Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    fn fields<'w>(&'w mut self) -> Fields<'w, 'o> {
+        let level = mem::take(&mut self.level);
+        self.json.push(b'{');
+        let has_managers = level == Level::Metadata && !self.managers.is_empty();
+        if has_managers {
+            self.managers.write_json(self.json);
+        }
+        Fields { writer: self, level, is_first: !has_managers, after_revision: false }
     }
 }
 
-impl Formatter for Encoder<'_> {
-    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        self.depth += 1;
-        out.write_all(b"{")?;
-        if self.depth == 2 && self.at == EncoderPosition::Metadata && !self.owners.is_empty() {
-            self.at = EncoderPosition::Owners;
-            self.owners.write_json(&mut { out })?;
+/// Writes the fields of a map or struct.
+struct Fields<'w, 'o> {
+    writer: &'w mut JsonWriter<'o>,
+    level: Level,
+    is_first: bool,
+    /// The last field is the metadata's `resourceVersion`.
+    after_revision: bool,
+}
+
+impl Fields<'_, '_> {
+    fn name<T: ?Sized + Serialize>(&mut self, name: &T) -> Result<(), Error> {
+        let writer = &mut *self.writer;
+        if !mem::take(&mut self.is_first) {
+            writer.json.push(b',');
         }
-        Ok(())
+        let start = writer.json.len();
+        name.serialize(&mut *writer)?;
+        let name = &writer.json[start..];
+        if name[0] != b'"' {
+            return Err(Error);
+        }
+        match self.level {
+            Level::Object if name == b"\"metadata\"" => writer.level = Level::Metadata,
+            Level::Metadata => {
+                if mem::take(&mut self.after_revision) {
+                    writer.revision = writer.revision.take().map(|field| field.start..start);
+                }
+                self.after_revision = name == b"\"resourceVersion\"";
+                if self.after_revision || (name == b"\"uid\"" && writer.revision.is_none()) {
+                    writer.revision = Some(start..start);
+                }
+            }
+            _ => {}
+        }
+        writer.put(b":")
     }
 
-    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        self.depth -= 1;
-        out.write_all(b"}")
+    fn finish(self) -> Result<(), Error> {
+        if self.after_revision {
+            self.writer.revision = None;
+        }
+        self.writer.put(b"}")
+    }
+}
+
+impl SerializeStruct for Fields<'_, '_> {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_field<T: ?Sized + Serialize>(&mut self, name: &'static str, value: &T) -> Result<(), Error> {
+        self.name(name)?;
+        value.serialize(&mut *self.writer)
     }
 
-    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
-        let follows_owners = self.depth == 2 && self.at == EncoderPosition::Owners;
-        if self.depth == 1 {
-            self.at = EncoderPosition::Name;
-        } else if follows_owners {
-            self.at = EncoderPosition::Other;
-        }
-        if first && !follows_owners { Ok(()) } else { out.write_all(b",") }
+    fn end(self) -> Result<(), Error> {
+        self.finish()
+    }
+}
+
+impl SerializeMap for Fields<'_, '_> {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_key<T: ?Sized + Serialize>(&mut self, key: &T) -> Result<(), Error> {
+        self.name(key)
     }
 
-    fn end_object_key<W: ?Sized + Write>(&mut self, _out: &mut W) -> io::Result<()> {
-        if self.at == EncoderPosition::Name {
-            self.at = EncoderPosition::Other;
+    fn serialize_value<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Error> {
+        value.serialize(&mut *self.writer)
+    }
+
+    fn end(self) -> Result<(), Error> {
+        self.finish()
+    }
+}
+
+/// Writes the elements of a list.
+struct Elements<'w, 'o> {
+    writer: &'w mut JsonWriter<'o>,
+    is_first: bool,
+}
+
+impl SerializeSeq for Elements<'_, '_> {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_element<T: ?Sized + Serialize>(&mut self, value: &T) -> Result<(), Error> {
+        if !mem::take(&mut self.is_first) {
+            self.writer.json.push(b',');
         }
-        Ok(())
+        value.serialize(&mut *self.writer)
+    }
+
+    fn end(self) -> Result<(), Error> {
+        self.writer.put(b"]")
+    }
+}
+
+impl<'w, 'o> Serializer for &'w mut JsonWriter<'o> {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = Elements<'w, 'o>;
+    type SerializeTuple = Impossible<(), Error>;
+    type SerializeTupleStruct = Impossible<(), Error>;
+    type SerializeTupleVariant = Impossible<(), Error>;
+    type SerializeMap = Fields<'w, 'o>;
+    type SerializeStruct = Fields<'w, 'o>;
+    type SerializeStructVariant = Impossible<(), Error>;
+
+    fn serialize_bool(self, value: bool) -> Result<(), Error> {
+        self.put(if value { b"true" } else { b"false" })
+    }
+
+    fn serialize_i64(self, value: i64) -> Result<(), Error> {
+        write!(self.json, "{value}").map_err(|_| Error)
+    }
+
+    fn serialize_u64(self, value: u64) -> Result<(), Error> {
+        write!(self.json, "{value}").map_err(|_| Error)
     }
 
     /// Writes numbers as Go does: a whole one without a fraction.
-    fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
-        match whole(value) {
-            Some(whole) => write!(out, "{whole}"),
-            None => out.write_all(serde_json::Value::from(value).to_string().as_bytes()),
+    fn serialize_f64(self, value: f64) -> Result<(), Error> {
+        match (whole(value), Number::from_f64(value)) {
+            (Some(whole), _) => self.serialize_i64(whole),
+            (None, Some(number)) => write!(self.json, "{number}").map_err(|_| Error),
+            (None, None) => self.serialize_unit(),
         }
     }
 
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
-        if self.at == EncoderPosition::Name && fragment == "metadata" {
-            self.at = EncoderPosition::Metadata;
-        }
-        out.write_all(fragment.as_bytes())
+    fn serialize_str(self, value: &str) -> Result<(), Error> {
+        write_text(value, self.json);
+        Ok(())
     }
+
+    fn serialize_unit(self) -> Result<(), Error> {
+        self.put(b"null")
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<Elements<'w, 'o>, Error> {
+        self.json.push(b'[');
+        self.level = Level::Below;
+        Ok(Elements { writer: self, is_first: true })
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<Fields<'w, 'o>, Error> {
+        Ok(self.fields())
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Fields<'w, 'o>, Error> {
+        Ok(self.fields())
+    }
+
+    base::json_serializer_methods!();
 }
 
 /// Returns the whole number that a float is, within the range in which floats represent every integer.
@@ -137,15 +277,15 @@ pub(super) fn whole(value: f64) -> Option<i64> {
 }
 
 /// Replaces floats by whole numbers where possible, so that an object's value compares equal to what a client wrote.
-pub(super) fn whole_numbers(value: &mut serde_json::Value) {
+pub(super) fn whole_numbers(value: &mut Value) {
     match value {
-        serde_json::Value::Number(number) if number.is_f64() => {
+        Value::Number(number) if number.is_f64() => {
             if let Some(whole) = number.as_f64().and_then(whole) {
                 *number = whole.into();
             }
         }
-        serde_json::Value::Array(items) => items.iter_mut().for_each(whole_numbers),
-        serde_json::Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
         _ => {}
     }
 }

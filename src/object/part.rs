@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::encode::Encoder;
+use super::encode;
 use base::json;
 
 /// A type of the fields of objects.
@@ -35,7 +35,7 @@ macro_rules! parts {
             }
 
             fn encode(&self) -> Vec<u8> {
-                Encoder::text(self)
+                encode::text(self)
             }
         })*
     };

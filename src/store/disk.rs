@@ -314,6 +314,7 @@ impl Writer {
         let Some(last) = group.last().map(|change| change.revision) else { return };
         for change in group {
             self.checkpoint.take(change);
+            change.object.release_json();
         }
         self.record.write(&self.checkpoint);
         self.publish.send_modify(|state| (state.durable, state.stuck) = (last, false));

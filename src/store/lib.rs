@@ -265,8 +265,9 @@ impl Store {
             let change = apply(&mut state)?;
             let object = change.object.clone();
             // Under the lock, so that the disk receives writes in the order of their revisions.
-            if let Some(disk) = disk {
-                disk.submit(vec![change]);
+            match disk {
+                Some(disk) => disk.submit(vec![change]),
+                None => object.release_json(),
             }
             object
         };

@@ -211,6 +211,7 @@ impl Writer {
 
     fn acknowledge(&self, group: &[Change]) {
         let Some(last) = group.last().map(|change| change.revision) else { return };
+        group.iter().for_each(|change| change.object.release_json());
         self.publish.send_modify(|state| state.durable = last);
         self.signals.mark_group_durable(group);
     }

@@ -2,7 +2,7 @@
 //! not matter.
 
 use std::collections::hash_map::RandomState;
-use std::fmt::{Display, Error, Write as _};
+use std::fmt::Error;
 use std::hash::{BuildHasher, Hash};
 use std::sync::LazyLock;
 
@@ -189,5 +189,5 @@ impl Serializer for Digest {
         Ok(MapDigest::default())
     }
 
-    super::serializer::as_json!();
+    base::json_serializer_methods!();
 }

@@ -4,7 +4,7 @@
 //!
 //! It excludes fields that no entry contains: the object's identity, and fields that the API sets.
 
-use std::fmt::{Display, Error, Write as _};
+use std::fmt::Error;
 use std::mem::take;
 use std::ops::Range;
 
@@ -438,5 +438,5 @@ impl<'w, 'a> Serializer for FingerprintWriter<'w, 'a> {
         Ok(self.map())
     }
 
-    super::serializer::as_json!();
+    base::json_serializer_methods!();
 }

@@ -11,7 +11,6 @@ mod fingerprint;
 mod last_applied;
 mod merge;
 mod owners;
-mod serializer;
 mod types;
 mod updater;
 mod versions;

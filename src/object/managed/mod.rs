@@ -9,13 +9,13 @@ mod path;
 mod set;
 mod shared;
 
-use std::io::{self, Write};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::{Value, json};
 
+use crate::encode;
 pub use path::{PathElement, path_text};
 pub use set::{FieldSet, Node};
 
@@ -168,25 +168,25 @@ impl Entry {
 
 impl Entry {
     /// Writes the same JSON as [`Entry::to_value`] without building a value.
-    fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
+    fn write_json(&self, out: &mut Vec<u8>) {
         let Manager { name, operation, api_version, subresource } = &*self.manager;
-        out.write_all(b"{\"apiVersion\":")?;
-        compact::write_json_text(api_version, out)?;
-        out.write_all(b",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":")?;
-        compact::write_json(&self.fields, out)?;
-        out.write_all(b",\"manager\":")?;
-        compact::write_json_text(name, out)?;
-        out.write_all(b",\"operation\":")?;
-        compact::write_json_text(operation.text(), out)?;
+        out.extend_from_slice(b"{\"apiVersion\":");
+        encode::write_text(api_version, out);
+        out.extend_from_slice(b",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
+        compact::write_json(&self.fields, out);
+        out.extend_from_slice(b",\"manager\":");
+        encode::write_text(name, out);
+        out.extend_from_slice(b",\"operation\":");
+        encode::write_text(operation.text(), out);
         if !subresource.is_empty() {
-            out.write_all(b",\"subresource\":")?;
-            compact::write_json_text(subresource, out)?;
+            out.extend_from_slice(b",\"subresource\":");
+            encode::write_text(subresource, out);
         }
         if let Some(time) = self.time.and_then(|seconds| Timestamp::from_second(seconds).ok()) {
-            out.write_all(b",\"time\":")?;
-            compact::write_json_text(&time.to_string(), out)?;
+            out.extend_from_slice(b",\"time\":");
+            encode::write_text(&time.to_string(), out);
         }
-        out.write_all(b"}")
+        out.push(b'}');
     }
 }
 
@@ -238,15 +238,15 @@ impl ManagedFields {
     }
 
     /// Writes the entries as a field of the metadata.
-    pub(crate) fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
-        out.write_all(b"\"managedFields\":[")?;
+    pub(crate) fn write_json(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"managedFields\":[");
         for (i, entry) in self.entries().iter().enumerate() {
             if i > 0 {
-                out.write_all(b",")?;
+                out.push(b',');
             }
-            entry.write_json(out)?;
+            entry.write_json(out);
         }
-        out.write_all(b"]")
+        out.push(b']');
     }
 
     /// Returns the value of `metadata.managedFields`.

@@ -12,7 +12,7 @@ fn set(value: &Value) -> FieldSet {
 /// Returns the text that objects contain.
 fn written(set: &FieldSet) -> String {
     let mut text = Vec::new();
-    compact::write_json(&compact::encode(set), &mut text).unwrap();
+    compact::write_json(&compact::encode(set), &mut text);
     String::from_utf8(text).unwrap()
 }
 

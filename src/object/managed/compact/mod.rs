@@ -10,7 +10,7 @@ mod write;
 
 pub use names::FieldName;
 pub use read::{Cursor, Item, ValueKind};
-pub(super) use read::{decode, write_json, write_json_text};
+pub(super) use read::{decode, write_json};
 pub use write::{NodeOffset, Writer, encode};
 
 /// Ends the nodes of one level.

@@ -1,9 +1,8 @@
 //! Reads sets and fingerprints.
 
-use std::io::{self, Write};
-
 use super::names::Names;
 use super::{BARE, BELOW, DIGEST, DIGEST_BYTES, END, INDEX, KEY, MEMBER, NAMED, NUMBERED, TYPE_MASK, VALUE};
+use crate::encode;
 use crate::managed::fields_v1;
 use crate::managed::{FieldSet, Node, PathElement};
 
@@ -13,12 +12,8 @@ pub(crate) fn decode(bytes: &[u8]) -> FieldSet {
 }
 
 /// Writes the output of [`super::encode`] as `fieldsV1`.
-pub(crate) fn write_json(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
-    json(&mut Cursor::new(bytes), &Names::read(), false, out)
-}
-
-pub(crate) fn write_json_text(text: &str, out: &mut impl Write) -> io::Result<()> {
-    Ok(serde_json::to_writer(out, text)?)
+pub(crate) fn write_json(bytes: &[u8], out: &mut Vec<u8>) {
+    json(&mut Cursor::new(bytes), &Names::read(), false, out);
 }
 
 /// Reads nodes one after the other.
@@ -210,29 +205,29 @@ pub(super) fn has_all(set: &mut Cursor<'_>, other: &mut Cursor<'_>) -> bool {
     true
 }
 
-fn json(cursor: &mut Cursor<'_>, names: &Names, itself: bool, out: &mut impl Write) -> io::Result<()> {
-    out.write_all(if itself { b"{\".\":{}" } else { b"{" })?;
+fn json(cursor: &mut Cursor<'_>, names: &Names, itself: bool, out: &mut Vec<u8>) {
+    out.extend_from_slice(if itself { b"{\".\":{}" } else { b"{" });
     let mut is_first = !itself;
     while let Some(item) = cursor.next_item() {
         if !std::mem::take(&mut is_first) {
-            out.write_all(b",")?;
+            out.push(b',');
         }
         let mut key = |prefix: &str, text: &str| {
-            write_json_text(&format!("{prefix}:{text}"), out)?;
-            out.write_all(b":")
+            encode::write_text(&format!("{prefix}:{text}"), out);
+            out.push(b':');
         };
         match item.head & TYPE_MASK {
-            NUMBERED => out.write_all(names.key(item.number()))?,
-            NAMED => key("f", item.text())?,
-            KEY => key("k", item.text())?,
-            VALUE => key("v", item.text())?,
-            _ => key("i", &item.number().cast_signed().to_string())?,
+            NUMBERED => out.extend_from_slice(names.key(item.number())),
+            NAMED => key("f", item.text()),
+            KEY => key("k", item.text()),
+            VALUE => key("v", item.text()),
+            _ => key("i", &item.number().cast_signed().to_string()),
         }
         if item.has_below() {
-            json(cursor, names, item.is_member(), out)?;
+            json(cursor, names, item.is_member(), out);
         } else {
-            out.write_all(b"{}")?;
+            out.extend_from_slice(b"{}");
         }
     }
-    out.write_all(b"}")
+    out.push(b'}');
 }
