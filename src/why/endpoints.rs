@@ -40,18 +40,22 @@ impl Endpoint {
     }
 }
 
-/// Returns the endpoints that connections currently go to, with a finding about them.
+/// Returns the endpoints that connections to this address of the service currently go to, with a finding about them. A
+/// headless service has no address; its clients prefer IPv4.
 pub(super) fn behind(
     facts: &Facts,
     service: &Service,
     port: &SelectedPort,
+    address: Option<IpAddr>,
     source: &Pod,
 ) -> (Finding, Vec<Endpoint>) {
     let key = Key::of(&service.metadata);
     let slices: Vec<&EndpointSlice> = facts.slices.iter().filter(|slice| is_of(slice, &key)).collect();
+    let has_ipv4 = slices.iter().any(|slice| slice.address_type == "IPv4");
+    let family = if address.map_or(!has_ipv4, |ip| ip.is_ipv6()) { "IPv6" } else { "IPv4" };
     let mut ready: Vec<Endpoint> = Vec::new();
     let mut ending = Vec::new();
-    for slice in slices.iter().filter(|slice| slice.address_type == "IPv4") {
+    for slice in slices.iter().filter(|slice| slice.address_type == family) {
         for number in numbers(slice, port) {
             for endpoint in slice.endpoints.iter().flatten() {
                 let conditions = endpoint.conditions.as_ref();

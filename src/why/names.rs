@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use hickory_proto::rr::{Name, RData, RecordType};
+use hickory_proto::rr::{Name, RecordType};
 use k8s_openapi::api::core::v1::{Pod, Service};
 
 use super::Facts;
@@ -122,12 +122,9 @@ pub(super) fn resolve(index: &Index, conf: &ResolvConf, name: &str) -> NameLooku
         tried.push(candidate.clone());
         let Ok(parsed) = Name::from_ascii(&candidate) else { continue };
         let found = |meaning, tried| NameLookup { meaning, full: candidate.clone(), tried };
-        match find_records(index, &parsed, RecordType::A) {
+        match find_addresses(index, &parsed) {
             Answer::Records { answers, .. } => {
-                let ips = answers.iter().filter_map(|record| match &record.data {
-                    RData::A(ip) => Some(IpAddr::V4(ip.0)),
-                    _ => None,
-                });
+                let ips = answers.iter().filter_map(|record| record.data.ip_addr());
                 return found(Resolution::Addresses(ips.collect()), tried);
             }
             Answer::Alias { target, .. } => {
@@ -146,6 +143,18 @@ pub(super) fn resolve(index: &Index, conf: &ResolvConf, name: &str) -> NameLooku
     }
     let full = outside.clone().unwrap_or_else(|| name.to_owned());
     NameLookup { meaning: outside.map_or(Resolution::NotFound, Resolution::Outside), full, tried }
+}
+
+/// Returns the records of a name's IPv4 addresses, or of its IPv6 addresses if it has no others.
+fn find_addresses(index: &Index, name: &Name) -> Answer {
+    let records = find_records(index, name, RecordType::A);
+    let has_none = match &records {
+        Answer::NoData => true,
+        // The name may be an alias of a name without IPv4 addresses.
+        Answer::Records { answers, .. } => answers.iter().all(|record| record.data.ip_addr().is_none()),
+        _ => false,
+    };
+    if has_none { find_records(index, name, RecordType::AAAA) } else { records }
 }
 
 /// Explains that a name does not exist.

@@ -180,8 +180,9 @@ pub fn meaning(facts: &Facts, policy: &Key) -> Vec<String> {
     lines
 }
 
-/// Returns whether an address is in a node's pod range.
+/// Returns whether an address is in one of a node's pod ranges.
 pub(super) fn is_of_pods(facts: &Facts, ip: IpAddr) -> bool {
-    let ranges = facts.nodes.iter().filter_map(|node| node.spec.as_ref()?.pod_cidr.as_ref());
+    let specs = facts.nodes.iter().filter_map(|node| node.spec.as_ref());
+    let ranges = specs.flat_map(|spec| spec.pod_cidr.iter().chain(spec.pod_cidrs.iter().flatten()));
     ranges.filter_map(|range| range.parse::<ipnet::IpNet>().ok()).any(|range| range.contains(&ip))
 }

@@ -602,6 +602,42 @@ fn names_with_ipv6_addresses_alone_need_a_source_with_one_net_8() {
 }
 
 #[test]
+fn ipv6_addresses_of_services_and_pods_are_followed_net_5_net_8() {
+    let (service_6, pod_6) = (at("[fd00:10:96::7]:8080"), at("[fd00:10:244::3]:80"));
+    let attempts = |facts: &Facts, to: &str| walk(facts, &question(to)).unwrap().attempts();
+    let mut facts = cluster();
+    let both = json!({"status": {"podIPs": [{"ip": "10.244.0.3"}, {"ip": "fd00:10:244::3"}]}});
+    facts.pods[1] = pod("web-1", "web", "10.244.0.3", &both);
+    let mut six = slice("web", &[("fd00:10:244::3", "web-1", "n1", true)], &port_80());
+    six.address_type = "IPv6".into();
+    six.metadata.name = Some("web-6".into());
+    facts.slices.push(six);
+    // A service of both families.
+    let ips = json!({"clusterIPs": ["10.96.0.7", "fd00:10:96::7"], "ipFamilies": ["IPv4", "IPv6"]});
+    facts.services[0] = service("web", &ips);
+    assert_eq!(attempts(&facts, "web"), [at(SERVICE), at(POD)]);
+    assert_eq!(attempts(&facts, "[fd00:10:96::7]:8080"), [service_6, pod_6]);
+    // A service of IPv6 alone.
+    facts.slices.remove(0);
+    let ips = json!({"clusterIP": "fd00:10:96::7", "clusterIPs": ["fd00:10:96::7"], "ipFamilies": ["IPv6"]});
+    facts.services[0] = service("web", &ips);
+    for to in ["web", "svc/web", "[fd00:10:96::7]:8080"] {
+        assert_eq!(attempts(&facts, to), [service_6, pod_6], "{to}");
+    }
+    facts.services[0] = service("web", &json!({"clusterIP": "None", "ipFamilies": ["IPv6"]}));
+    for to in ["web:80", "svc/web:80", "web-1.web.default.svc.cluster.local:80"] {
+        assert_eq!(attempts(&facts, to), [pod_6], "{to}");
+    }
+    // A pod's address, and one that no pod has.
+    assert_eq!(attempts(&facts, "[fd00:10:244:0::3]:80"), [pod_6]);
+    let ranges = json!({"podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24", "fd00:10:244::/64"]});
+    facts.nodes = vec![read(json!({"metadata": {"name": "n1"}, "spec": ranges}))];
+    let report = report_of(&facts, "[fd00:10:244::99]:80", &ProbeResults::default());
+    let reason = "no pod has fd00:10:244::99, an address of the pod network";
+    assert!(report.last_line().contains(reason), "{}", report.last_line());
+}
+
+#[test]
 fn policies_that_select_a_pod_are_listed_with_their_allowed_traffic_net_8() {
     let mut facts = cluster();
     assert!(selecting(&facts, &key("web-1")).is_empty());

@@ -60,7 +60,8 @@ impl Walk {
 /// The object that a destination resolves to.
 enum ResolvedDestination<'a> {
     Service(&'a Service),
-    Pod(&'a Pod),
+    /// A pod, and its address that the source connects to: the primary one if it is `None`.
+    Pod(&'a Pod, Option<IpAddr>),
     Address(IpAddr),
 }
 
@@ -111,7 +112,7 @@ pub fn walk(facts: &Facts, question: &ConnectionQuestion) -> Result<Walk, UsageE
     let Some(resolved) = resolve(facts, question, source, &mut walk) else { return Ok(walk) };
     match resolved {
         ResolvedDestination::Service(service) => to_service(facts, question, source, service, &mut walk)?,
-        ResolvedDestination::Pod(pod) => to_pod(facts, question, pod, &mut walk)?,
+        ResolvedDestination::Pod(pod, ip) => to_pod(facts, question, pod, ip, &mut walk)?,
         ResolvedDestination::Address(ip) => to_address(facts, question, ip, &mut walk)?,
     }
     if !walk.ends.is_empty() {
@@ -158,7 +159,7 @@ fn resolve<'a>(
             if found.is_none() {
                 walk.add(missing("pod", key, facts.pods.iter().map(|pod| Key::of(&pod.metadata))));
             }
-            found.map(ResolvedDestination::Pod)
+            found.map(|pod| ResolvedDestination::Pod(pod, None))
         }
         Destination::Service(key) => {
             let found = service(facts, key);
@@ -193,7 +194,7 @@ fn resolve<'a>(
                             WalkStep::Name,
                             format!("not a DNS name; checking pod {key} instead"),
                         ));
-                        return Some(ResolvedDestination::Pod(pod));
+                        return Some(ResolvedDestination::Pod(pod, None));
                     }
                     walk.add(names::unknown(facts, name, own, &looked.tried));
                     None
@@ -303,11 +304,15 @@ fn outside<'a>(
 /// a pod that uses them, the attempt to connect decides.
 fn has_family_of(facts: &Facts, source: &Pod, ip: IpAddr) -> bool {
     let of_host = source.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true));
-    let mut addresses = source.status.iter().flat_map(|status| {
+    !facts.own_network || of_host || addresses(source).any(|own| own.is_ipv6() == ip.is_ipv6())
+}
+
+/// Returns a pod's addresses, the primary one first; it may occur twice.
+fn addresses(pod: &Pod) -> impl Iterator<Item = IpAddr> {
+    pod.status.iter().flat_map(|status| {
         let all = status.pod_ip.iter().chain(status.pod_ips.iter().flatten().map(|own| &own.ip));
-        all.filter_map(|text| text.parse::<IpAddr>().ok())
-    });
-    !facts.own_network || of_host || addresses.any(|own| own.is_ipv6() == ip.is_ipv6())
+        all.filter_map(|text| text.parse().ok())
+    })
 }
 
 fn missing(kind: &str, key: &Key, all: impl Iterator<Item = Key>) -> Finding {
@@ -329,18 +334,16 @@ fn missing(kind: &str, key: &Key, all: impl Iterator<Item = Key>) -> Finding {
 
 /// Finds the object that an address belongs to.
 fn resolve_address(facts: &Facts, ip: IpAddr) -> ResolvedDestination<'_> {
-    let text = ip.to_string();
     let own = facts.services.iter().find(|service| services::address(service) == Some(ip));
     let service = own.or_else(|| facts.services.iter().find(|service| services::is_served_at(service, ip)));
     let has = |pod: &&Pod| {
         let spec = pod.spec.as_ref();
         let of_host = spec.is_some_and(|spec| spec.host_network == Some(true));
-        let status = pod.status.as_ref();
-        !of_host && !is_terminal(pod) && status.and_then(|status| status.pod_ip.as_ref()) == Some(&text)
+        !of_host && !is_terminal(pod) && addresses(pod).any(|own| own == ip)
     };
     match (service, facts.pods.iter().find(has)) {
         (Some(service), _) => ResolvedDestination::Service(service),
-        (None, Some(pod)) => ResolvedDestination::Pod(pod),
+        (None, Some(pod)) => ResolvedDestination::Pod(pod, Some(ip)),
         (None, None) => ResolvedDestination::Address(ip),
     }
 }
@@ -376,7 +379,7 @@ fn to_service(
         return Ok(());
     }
     walk.add(finding);
-    let (finding, ends) = behind(facts, service, &port, source);
+    let (finding, ends) = behind(facts, service, &port, address, source);
     walk.add(finding);
     walk.service = address.map(|ip| SocketAddr::new(ip, port.number)).filter(|_| !ends.is_empty());
     walk.ends = ends;
@@ -392,7 +395,7 @@ fn headless(facts: &Facts, source: &Pod, service: &Service, number: u16, walk: &
         let Ok(own) = u16::try_from(port.port) else { continue };
         let (_, chosen) = services::choose(service, Some(&Port::Number(own)));
         if let Some(chosen) = chosen {
-            let (finding, ends) = behind(facts, service, &chosen, source);
+            let (finding, ends) = behind(facts, service, &chosen, None, source);
             if found.is_none() || ends.iter().any(|end| end.address.port() == number) {
                 found = Some((finding, ends));
             }
@@ -418,6 +421,7 @@ fn to_pod(
     facts: &Facts,
     question: &ConnectionQuestion,
     pod: &Pod,
+    ip: Option<IpAddr>,
     walk: &mut Walk,
 ) -> Result<(), UsageError> {
     let key = Key::of(&pod.metadata);
@@ -442,8 +446,7 @@ fn to_pod(
     };
     if !is_ready(pod) {
         let reason = not_ready_reason(pod, facts.probes.get(&key));
-        let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref());
-        if ip.is_none() || is_terminal(pod) {
+        if addresses(pod).next().is_none() || is_terminal(pod) {
             let advice = format!("see `kubectl describe pod -n {} {}`", key.namespace, key.name);
             walk.add(Finding::problem(
                 WalkStep::Endpoints,
@@ -457,12 +460,12 @@ fn to_pod(
             format!("pod {key} is not ready ({reason}): services send it no connections"),
         ));
     }
-    let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse::<IpAddr>().ok());
-    let Some(ip) = ip else { return Ok(()) };
+    let Some(ip) = ip.or_else(|| addresses(pod).next()) else { return Ok(()) };
+    let address = SocketAddr::new(ip, number);
     let is_declared = declared.iter().any(|(_, own)| *own == number);
     let undeclared = if is_declared { "" } else { ", an undeclared port (declaring ports is optional)" };
-    walk.add(Finding::fine(WalkStep::Port, format!("pod {key} at {ip}:{number}{undeclared}")));
-    walk.ends = vec![Endpoint::of_pod(SocketAddr::new(ip, number), key)];
+    walk.add(Finding::fine(WalkStep::Port, format!("pod {key} at {address}{undeclared}")));
+    walk.ends = vec![Endpoint::of_pod(address, key)];
     Ok(())
 }
 
