@@ -154,10 +154,10 @@ fn emit(message: &Message) -> Option<Vec<u8>> {
     Some(buffer)
 }
 
-/// Rotates the records of an endpoint set, so that clients which use the first one share the load.
+/// Rotates the addresses of an endpoint set, so that clients which use the first one share the load. Records of other
+/// types stay in their order.
 pub(crate) fn rotate(records: &mut [Record], by: usize) {
-    if records.len() > 1 {
-        let by = by % records.len();
-        records.rotate_left(by);
+    if records.len() > 1 && records.iter().all(|record| record.record_type().is_ip_addr()) {
+        records.rotate_left(by % records.len());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_proto::op::{Message, ResponseCode};
-use hickory_proto::rr::{Name, RecordType};
+use hickory_proto::rr::Name;
 use parking_lot::RwLock;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
@@ -86,9 +86,7 @@ impl Server {
         let reaction = handle_packet(&self.index.read(), packet);
         match reaction {
             PacketAction::Reply(mut reply) => {
-                if reply.answers.iter().all(|record| record.record_type() == RecordType::A) {
-                    rotate(&mut reply.answers, rand::random::<u32>() as usize);
-                }
+                rotate(&mut reply.answers, rand::random::<u32>() as usize);
                 PacketAction::Reply(reply)
             }
             other => other,

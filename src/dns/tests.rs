@@ -1,14 +1,17 @@
 //! The Kubernetes DNS specification as tables, and malformed packets.
 
+use std::net::IpAddr;
+
 use hickory_proto::op::{Edns, Message, MessageType, OpCode, Query, ResponseCode};
-use hickory_proto::rr::{DNSClass, Name, Record, RecordType};
+use hickory_proto::rr::rdata::CNAME;
+use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::answer::{Answer, find_records};
 use super::index::Index;
 use super::index::testing::joined;
-use super::message::{PacketAction, encode, handle_packet, udp_limit};
+use super::message::{PacketAction, encode, handle_packet, rotate, udp_limit};
 use object::Key;
 
 fn index() -> Index {
@@ -261,6 +264,23 @@ fn an_answer_carries_its_question_and_what_a_resolver_needs_net_3() {
         handle_packet(&index, &query("example.org.", RecordType::A).to_vec().unwrap()),
         PacketAction::Forward { .. }
     ));
+}
+
+#[test]
+fn addresses_of_both_families_are_rotated_net_3_net_5() {
+    let name = Name::from_ascii("db.default.svc.cluster.local.").unwrap();
+    let rotated = |all: [RData; 3]| {
+        let mut records = all.map(|data| Record::from_rdata(name.clone(), 5, data));
+        rotate(&mut records, 4);
+        records.map(|record| record.data.to_string())
+    };
+    let ips = |all: [&str; 3]| all.map(|ip| RData::from(ip.parse::<IpAddr>().unwrap()));
+    assert_eq!(rotated(ips(["10.0.0.1", "10.0.0.2", "10.0.0.3"])), ["10.0.0.2", "10.0.0.3", "10.0.0.1"]);
+    assert_eq!(rotated(ips(["fd00::1", "fd00::2", "fd00::3"])), ["fd00::2", "fd00::3", "fd00::1"]);
+    // An alias comes before the addresses of its target.
+    let [_, one, other] = ips(["10.0.0.1", "10.0.0.2", "10.0.0.3"]);
+    let alias = RData::CNAME(CNAME(name.clone()));
+    assert_eq!(rotated([alias, one, other]), ["db.default.svc.cluster.local.", "10.0.0.2", "10.0.0.3"]);
 }
 
 #[test]
