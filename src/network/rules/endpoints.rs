@@ -1,5 +1,6 @@
 //! Selects the endpoints for a client, by kube-proxy's rules (`CategorizeEndpoints`).
 
+use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -30,13 +31,12 @@ pub(crate) fn of_port(
     is_service: impl Fn(IpAddr) -> bool,
 ) -> Vec<Endpoint> {
     let mut all: Vec<Endpoint> = Vec::new();
+    let mut known = HashSet::new();
     for slice in joined.slices.values().filter(|slice| slice.address_type == address_type) {
         let Some(port) = port_in(slice, name, protocol) else { continue };
         for endpoint in of_slice(slice, port, node_map) {
             // An endpoint at a service's address would be a loop.
-            if !is_service(endpoint.address.ip())
-                && !all.iter().any(|known| known.address == endpoint.address)
-            {
+            if !is_service(endpoint.address.ip()) && known.insert(endpoint.address) {
                 all.push(endpoint);
             }
         }
