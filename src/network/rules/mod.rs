@@ -217,6 +217,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
                     services.mark_all();
                     pods.mark_all();
                     changes.extend(services.take_now().into_iter().map(|(key, joined)| rules.of_service(key, &joined)));
+                    changes.extend(pods.take_now().into_iter().map(|(key, pod)| rules.of_pod(key, pod.as_deref())));
                 }
                 Some(refused) = refused.recv() => {
                     rules.refuse(refused);
