@@ -30,6 +30,12 @@ struct ControlleeExpectations {
     since: Instant,
 }
 
+impl ControlleeExpectations {
+    fn new() -> Self {
+        Self { creations: HashSet::new(), deletions: HashSet::new(), since: Instant::now() }
+    }
+}
+
 impl<K: Eq + Hash + Clone> Default for Expectations<K> {
     fn default() -> Self {
         Self { owners: Mutex::default() }
@@ -99,11 +105,11 @@ impl<K: Eq + Hash + Clone> Expectations<K> {
 
     fn with(&self, owner: &K, edit: impl FnOnce(&mut ControlleeExpectations)) {
         let mut owners = self.owners.lock();
-        let expected = owners.entry(owner.clone()).or_insert_with(|| ControlleeExpectations {
-            creations: HashSet::new(),
-            deletions: HashSet::new(),
-            since: Instant::now(),
-        });
+        let expected = owners.entry(owner.clone()).or_insert_with(ControlleeExpectations::new);
+        if expected.since.elapsed() >= TIMEOUT {
+            // Their events were lost: this write does not wait for them.
+            *expected = ControlleeExpectations::new();
+        }
         expected.since = Instant::now();
         edit(expected);
     }
@@ -139,5 +145,9 @@ mod tests {
         assert_eq!(expectations.waits(&"rs"), Some(TIMEOUT / 2), "the remaining wait is known");
         tokio::time::advance(TIMEOUT / 2).await;
         assert!(expectations.satisfied(&"rs"), "a lost event does not stop a controller for ever");
+        expectations.expect_creation(&"rs", "next");
+        assert!(!expectations.satisfied(&"rs"));
+        expectations.creation_observed(&"rs", "next", false);
+        assert!(expectations.satisfied(&"rs"), "nor does it delay the controller's next writes");
     }
 }
