@@ -36,7 +36,7 @@ pub(super) struct ListenerSet {
     of_owner: HashMap<Owner, BTreeSet<BindAddress>>,
     /// Owners that want a bind address which another owner has.
     waiting: HashMap<BindAddress, BTreeSet<Owner>>,
-    /// Owners with a bind address that could not be bound, with the time of the next retry.
+    /// Owners with a bind address that could not be bound, or a port that can never be served.
     failed: BTreeMap<Owner, FailedBind>,
 }
 
@@ -48,12 +48,37 @@ struct OpenListener {
     tasks: Tasks,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct FailedBind {
     failures: u32,
-    retry_at: Duration,
-    /// An event about the failure was recorded.
-    reported: bool,
+    /// The time of the next retry; `None` if a retry cannot open more.
+    retry_at: Option<Duration>,
+    /// Events about addresses in use were recorded.
+    in_use_reported: bool,
+    /// Events about ports that can never be served were recorded.
+    refused_reported: bool,
+}
+
+impl FailedBind {
+    /// Returns the state after an attempt; `None` if it opened everything.
+    fn after_attempt(self, refusals: &[BindRefusal], refused: &[String], now: Duration) -> Option<Self> {
+        if refusals.is_empty() {
+            let only_refused = Self { refused_reported: true, ..Self::default() };
+            return (!refused.is_empty()).then_some(only_refused);
+        }
+        let is_in_use = |refusal: &BindRefusal| matches!(refusal, BindRefusal::InUse(..));
+        let mut next = self;
+        next.in_use_reported |= refusals.iter().any(is_in_use);
+        next.refused_reported |= !refused.is_empty();
+        // The owner may change while it waits for the retry; that is not another failure.
+        if self.retry_at.is_none_or(|at| at <= now) {
+            let only_programs = refusals.iter().all(|refusal| matches!(refusal, BindRefusal::NoProgram));
+            let policy = if only_programs { PROGRAM } else { RETRY };
+            next.failures = self.failures.saturating_add(1);
+            next.retry_at = Some(now + policy.delay(next.failures));
+        }
+        Some(next)
+    }
 }
 
 /// The reason why a bind address is not open.
@@ -82,13 +107,14 @@ impl ListenerSet {
     /// Returns the time until the next retry; `None` if there is nothing to retry.
     pub(super) fn next_retry(&self) -> Option<Duration> {
         let now = self.shared.clock.monotonic();
-        self.failed.values().map(|failed| failed.retry_at.saturating_sub(now)).min()
+        self.failed.values().filter_map(|failed| Some(failed.retry_at?.saturating_sub(now))).min()
     }
 
     /// Returns the owners to retry now.
     pub(super) fn due(&self) -> Vec<Owner> {
         let now = self.shared.clock.monotonic();
-        self.failed.iter().filter(|(_, failed)| failed.retry_at <= now).map(|(key, _)| key.clone()).collect()
+        let is_due = |failed: &FailedBind| failed.retry_at.is_some_and(|at| at <= now);
+        self.failed.iter().filter(|(_, failed)| is_due(failed)).map(|(key, _)| key.clone()).collect()
     }
 
     /// Reconciles the bind addresses of changed owners.
@@ -205,36 +231,20 @@ impl ListenerSet {
         refusals: &[BindRefusal],
         refused: &[String],
     ) {
-        let now = self.shared.clock.monotonic();
-        let before = self.failed.get(&owner).copied();
-        let reported = before.is_some_and(|before| before.reported);
-        let taken = refusals.iter().filter_map(|refusal| match refusal {
+        let before = self.failed.remove(&owner).unwrap_or_default();
+        let in_use = refusals.iter().filter_map(|refusal| match refusal {
             BindRefusal::InUse(bind_address, reason) => {
                 Some(format!("cannot listen on {bind_address}: {reason}; retrying"))
             }
             BindRefusal::Optional | BindRefusal::NoProgram => None,
         });
-        let mut texts = taken.chain(refused.iter().cloned()).peekable();
-        let has_texts = texts.peek().is_some();
-        if refusals.is_empty() && !has_texts {
-            self.failed.remove(&owner);
-            return;
+        let in_use = in_use.filter(|_| !before.in_use_reported);
+        for text in in_use.chain(refused.iter().filter(|_| !before.refused_reported).cloned()) {
+            self.recorder.warning(object, "FailedToListen", text);
         }
-        if !reported {
-            for text in texts {
-                self.recorder.warning(object, "FailedToListen", text);
-            }
+        if let Some(failed) = before.after_attempt(refusals, refused, self.shared.clock.monotonic()) {
+            self.failed.insert(owner, failed);
         }
-        let reported = reported || has_texts;
-        // The owner may change while it waits for the retry; that is not another failure.
-        if let Some(before) = before.filter(|before| before.retry_at > now) {
-            self.failed.insert(owner, FailedBind { reported, ..before });
-            return;
-        }
-        let failures = before.map_or(1, |before| before.failures.saturating_add(1));
-        let only_programs = refusals.iter().all(|refusal| matches!(refusal, BindRefusal::NoProgram));
-        let policy = if only_programs { PROGRAM } else { RETRY };
-        self.failed.insert(owner, FailedBind { failures, retry_at: now + policy.delay(failures), reported });
     }
 
     fn open_one(&self, listener: Listener) -> io::Result<(SharedBalancer, Tasks)> {
@@ -307,5 +317,37 @@ fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => "another program uses the port".into(),
         _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ports_that_can_be_opened_later_are_retried_net_2() {
+        let second = Duration::from_secs(1);
+        let unserved = ["host port 81: SCTP is not supported".to_owned()];
+        let address = "127.16.0.1:80".parse().unwrap();
+        let bind_address = BindAddress { network: ListenNetwork::Machine, address, protocol: Protocol::Tcp };
+        let in_use = [BindRefusal::InUse(bind_address, "another program uses the port".into())];
+        let never = FailedBind::default().after_attempt(&[], &unserved, second).unwrap();
+        assert_eq!((never.retry_at, never.refused_reported), (None, true));
+        assert_eq!(never.after_attempt(&[], &unserved, second), Some(never));
+        assert!(!never.in_use_reported, "an address that is taken later gets an event of its own");
+        let taken = never.after_attempt(&in_use, &unserved, second).unwrap();
+        assert_eq!((taken.failures, taken.retry_at), (1, Some(second * 2)));
+        assert!(taken.in_use_reported && taken.refused_reported);
+        assert_eq!(
+            taken.after_attempt(&in_use, &unserved, second),
+            Some(taken),
+            "the owner changed meanwhile"
+        );
+        let again = taken.after_attempt(&in_use, &unserved, second * 2).unwrap();
+        assert_eq!((again.failures, again.retry_at), (2, Some(second * 4)));
+        assert_eq!(again.after_attempt(&[], &unserved, second * 4), Some(never));
+        assert_eq!(again.after_attempt(&[], &[], second * 4), None);
+        let absent = FailedBind::default().after_attempt(&[BindRefusal::NoProgram], &[], second).unwrap();
+        assert_eq!((absent.retry_at, absent.in_use_reported), (Some(second + PROGRAM.initial), false));
     }
 }
