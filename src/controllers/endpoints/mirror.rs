@@ -73,6 +73,10 @@ impl Reconciler for Mirror {
             other => Ok(other?),
         }
     }
+
+    fn forget(&self, uid: &str) {
+        self.updates.forget(uid);
+    }
 }
 
 fn is_mirrored(service: &Service, endpoints: &Endpoints) -> bool {
