@@ -34,6 +34,11 @@ impl ReservedNames {
         self.0.lock().own.insert(pod.to_owned());
     }
 
+    /// Notes that the controller did not delete this pod.
+    pub(super) fn deletion_failed(&self, pod: &str) {
+        self.0.lock().own.remove(pod);
+    }
+
     /// Notes that a pod is gone, by any client's deletion or the controller's.
     pub(super) fn record_deleted(&self, pod: &Object, now: Duration) {
         let mut state = self.0.lock();
@@ -73,6 +78,10 @@ mod tests {
         assert_eq!(vacancies.wait(&key("db-1"), at(1_150)), at(50));
         assert_eq!(vacancies.wait(&key("db-1"), at(1_200)), Duration::ZERO);
         assert_eq!(vacancies.wait(&key("db-2"), at(1_000)), Duration::ZERO);
+        vacancies.deletes("failed");
+        vacancies.deletion_failed("failed");
+        vacancies.record_deleted(&pod("db-2", "failed"), at(1_000));
+        assert_eq!(vacancies.wait(&key("db-2"), at(1_000)), FREE, "another client deleted it");
         vacancies.record_deleted(&pod("db-0", "later"), at(1_300));
         assert_eq!(vacancies.wait(&key("db-0"), at(1_300)), FREE, "its next pod is deleted by someone else");
         assert_eq!(vacancies.0.lock().since.len(), 1, "names are dropped when their time is over");

@@ -223,6 +223,9 @@ impl StatefulSets {
     fn delete(&self, set: &SharedObject<StatefulSet>, pod: &SharedObject<Pod>) -> Result<(), ApiError> {
         self.vacancies.deletes(pod.uid());
         let outcome = self.control.remove(set.object(), pod);
+        if !matches!(outcome, Ok(true)) {
+            self.vacancies.deletion_failed(pod.uid());
+        }
         match &outcome {
             Ok(true) => self.record(set, Verb::Delete, pod.name(), None),
             Ok(false) => {}
