@@ -63,11 +63,14 @@ impl Selectors {
     pub(crate) fn update(&mut self, object: &Object, deleted: bool) {
         let key = object.key();
         if let Body::Service(service) = object.body() {
-            let services = self.services.entry(key.namespace).or_default();
             let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
-            match selector.filter(|labels| !deleted && !labels.is_empty()) {
-                Some(labels) => drop(services.insert(key.name, labels)),
-                None => drop(services.remove(&key.name)),
+            if let Some(labels) = selector.filter(|labels| !deleted && !labels.is_empty()) {
+                self.services.entry(key.namespace).or_default().insert(key.name, labels);
+            } else if let Some(services) = self.services.get_mut(&key.namespace) {
+                services.remove(&key.name);
+                if services.is_empty() {
+                    self.services.remove(&key.namespace);
+                }
             }
             return;
         }
@@ -114,4 +117,30 @@ fn workload_selector(object: &Object) -> Option<Selector> {
         }
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn namespaces_without_selecting_services_take_no_memory_sch_6() {
+        let service = |selector: Value| {
+            let service =
+                json!({"metadata": {"name": "web", "namespace": "d"}, "spec": {"selector": selector}});
+            Object::from_value(Kind::Service, service).unwrap()
+        };
+        let (selecting, without) = (service(json!({"app": "web"})), service(json!(null)));
+        let mut selectors = Selectors::default();
+        selectors.update(&without, false);
+        assert!(selectors.services.is_empty());
+        for (now, is_deleted) in [(&selecting, true), (&without, false)] {
+            selectors.update(&selecting, false);
+            assert_eq!(selectors.services["d"].len(), 1);
+            selectors.update(now, is_deleted);
+            assert!(selectors.services.is_empty());
+        }
+    }
 }
