@@ -25,7 +25,9 @@ use object::node::{condition_status, is_ready};
 use object::pod::{self, node_name};
 use object::well_known::condition::READY;
 use object::{Key, Kind, Object, SharedObject};
-use reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, optional};
+use reconcile::{
+    Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, optional, preconditions,
+};
 use zones::{Health, Transition, Zones, zone_of};
 
 /// The namespace of the kubelets' Leases.
@@ -126,7 +128,9 @@ impl NodeController {
         if silent < grace {
             let left = grace.checked_sub(silent).unwrap_or_default();
             self.queue.add_after(Request::Node(key.clone()), left);
-        } else if let Some(unknown) = self.make_unknown(&node, last_heartbeat)? {
+        } else {
+            // A new node of the name gets a sync of its own.
+            let Some(unknown) = self.make_unknown(&node, last_heartbeat)? else { return Ok(()) };
             node = unknown;
         }
         self.set_taints(&node, conditions::taints)?;
@@ -237,7 +241,8 @@ impl NodeController {
         }
     }
 
-    /// Sets the conditions to Unknown, unless a heartbeat has arrived meanwhile.
+    /// Sets the conditions to Unknown, unless a heartbeat has arrived meanwhile; `None` if the node was deleted or
+    /// replaced.
     fn make_unknown(
         &self,
         node: &SharedObject<Node>,
@@ -245,16 +250,15 @@ impl NodeController {
     ) -> Result<Option<SharedObject<Node>>, ApiError> {
         let was_ready = is_ready(node);
         let now = self.api.clock().now();
-        let written = self.api.modify_status::<Node>(&node.key(), |fresh| {
+        let written = preconditions::modify_status(&self.api, node, |fresh| {
             let still_silent =
                 self.heartbeats.lock().get(node.name()).copied().unwrap_or_default() == last_heartbeat;
-            if still_silent && fresh.metadata.uid.as_deref() == Some(node.uid()) {
+            if still_silent {
                 let created = fresh.metadata.creation_timestamp.as_ref().map(|t| t.0);
                 let status = fresh.status.get_or_insert_default();
                 let of_node: &mut Vec<NodeCondition> = status.conditions.get_or_insert_default();
                 conditions::mark_unknown(of_node, created, now);
             }
-            Ok(())
         });
         let Some(written) = optional(written)? else { return Ok(None) };
         if was_ready && !is_ready(&written) {
