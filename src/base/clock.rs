@@ -118,10 +118,7 @@ impl Clock {
 
     /// Waits for `duration`; for ever if there is none.
     pub async fn sleep_if_some(&self, duration: Option<Duration>) {
-        match duration {
-            Some(duration) => self.sleep(duration).await,
-            None => std::future::pending().await,
-        }
+        if_some(duration.map(|duration| self.sleep(duration))).await;
     }
 
     /// Returns the shift of this clock's wall readings; for a clock that follows another, in addition to the other's
@@ -133,6 +130,14 @@ impl Clock {
     /// Shifts all wall readings by `millis` from now on (0 heals).
     pub fn set_skew_millis(&self, millis: i64) {
         self.0.skew_millis.store(millis, Ordering::Relaxed);
+    }
+}
+
+/// Waits for a future; for ever if there is none.
+pub async fn if_some<T>(future: Option<impl Future<Output = T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
     }
 }
 

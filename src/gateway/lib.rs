@@ -45,6 +45,7 @@ use tokio::sync::Notify;
 
 use api::controller_status::Subsystem;
 use api::{Api, WriteOptions};
+use base::clock::if_some;
 use base::task::Tasks;
 use installed_kinds::InstalledKinds;
 use listener::SecretCheck;
@@ -136,12 +137,7 @@ struct Controller {
 impl Controller {
     /// Waits for the next reason to reconcile.
     async fn wait(&self) {
-        let services = async {
-            match &self.following {
-                None => std::future::pending().await,
-                Some(following) => following.service_changed().await,
-            }
-        };
+        let services = self.following.as_ref().map(ReferenceFollower::service_changed);
         let tidy = async {
             // Without ports there is nothing to clean up, and no reason to wake.
             if self.ports.open.is_empty() && self.ports.failed.is_empty() {
@@ -157,7 +153,7 @@ impl Controller {
         };
         tokio::select! {
             () = self.changed.notified() => {}
-            () = services => {}
+            () = if_some(services) => {}
             () = tidy => {}
         }
     }

@@ -31,6 +31,7 @@ use tokio_rustls::TlsAcceptor;
 
 use api::Api;
 use api::controller_status::Subsystem;
+use base::clock::if_some;
 use base::sort::SliceOrder;
 use base::task::Tasks;
 use class::Classes;
@@ -145,12 +146,7 @@ impl OpenSockets {
 impl Controller {
     /// Waits for the next reason to reconcile.
     async fn wait(&self) {
-        let services = async {
-            match &self.following {
-                None => std::future::pending().await,
-                Some(following) => following.service_changed().await,
-            }
-        };
+        let services = self.following.as_ref().map(ReferenceFollower::service_changed);
         let tidy = async {
             // Without Ingresses there is nothing to clean up, and no reason to wake.
             if self.served.is_empty() {
@@ -166,7 +162,7 @@ impl Controller {
         };
         tokio::select! {
             () = self.changed.notified() => {}
-            () = services => {}
+            () = if_some(services) => {}
             () = tidy => {}
         }
     }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use base::clock::until;
+use base::clock::{if_some, until};
 use base::sort::CollectMap;
 use base::task::Tasks;
 use fabric::DelayCounts;
@@ -143,31 +143,14 @@ struct Faults {
 impl Faults {
     /// Waits for the next reason to reconcile.
     async fn wait(&self) {
-        let soonest = self.lives.soonest();
-        let over = async {
-            match soonest {
-                None => std::future::pending().await,
-                Some(at) => tokio::time::sleep(until(self.api.clock().steady(), at)).await,
-            }
-        };
-        let again = async {
-            if self.is_behind {
-                tokio::time::sleep(RETRY_DELAY).await;
-            } else {
-                std::future::pending::<()>().await;
-            }
-        };
-        let resettled = async {
-            match &self.rules {
-                None => std::future::pending().await,
-                Some(rules) => rules.0.wait_changed(&self.applied).await,
-            }
-        };
+        let clock = self.api.clock();
+        let left = self.lives.soonest().map(|at| until(clock.steady(), at));
+        let resettled = self.rules.as_ref().map(|rules| rules.0.wait_changed(&self.applied));
         tokio::select! {
             () = self.watched.changed.notified() => {}
-            () = over => {}
-            () = again => {}
-            () = resettled => {}
+            () = clock.sleep_if_some(left) => {}
+            () = clock.sleep_if_some(self.is_behind.then_some(RETRY_DELAY)) => {}
+            () = if_some(resettled) => {}
         }
     }
 

@@ -40,6 +40,7 @@ use tokio::time::Instant;
 
 use self::base::{REFUSED_BY_PEER, TCP, UNREACHED, base};
 use ::base::backoff::BackoffPolicy;
+use ::base::clock::if_some;
 use ::base::task::Tasks;
 use ::services::proxy::host_ports::{HostPorts, has_host_ports};
 use ::services::{Follower, ServiceEndpoints};
@@ -223,7 +224,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: RulesConfig) -> 
                     rules.refuse(refused);
                     continue;
                 }
-                () = rules.wait() => tries_again = true,
+                () = if_some(rules.retry_at.map(tokio::time::sleep_until)) => tries_again = true,
             }
             // Most changes of pods do not affect policies.
             if tries_again || !changes.is_empty() {
@@ -251,7 +252,7 @@ struct Rules {
     nodes: NodesByName,
     /// Number of consecutive changes that the kernel refused.
     failures: u32,
-    /// Time of the next retry of refused rules.
+    /// Time of the next retry of refused rules, however often other rules change meanwhile.
     retry_at: Option<Instant>,
     /// The rules of network policies.
     policies: PolicyRules,
@@ -300,14 +301,6 @@ impl Rules {
             Err(error) => {
                 tracing::debug!(%error, address = %to, "cannot make the kernel refuse a connection");
             }
-        }
-    }
-
-    /// Waits for the time of the next retry, however often other rules change meanwhile.
-    async fn wait(&self) {
-        match self.retry_at {
-            None => std::future::pending().await,
-            Some(at) => tokio::time::sleep_until(at).await,
         }
     }
 

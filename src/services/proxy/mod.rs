@@ -17,9 +17,7 @@ pub mod table;
 mod tcp;
 mod udp;
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use parking_lot::{Mutex, RwLock};
@@ -29,7 +27,7 @@ use crate::{Follower, NetworkTopology, NodeFacts};
 use api::controller_status::Subsystem;
 use api::{Api, Change, ChangeKind};
 use balance::Balancer;
-use base::clock::Clock;
+use base::clock::{Clock, if_some};
 use base::dial::Dialer;
 use base::task::Tasks;
 use host_ports::HostPorts;
@@ -133,27 +131,11 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
                         None => Ok(()),
                     });
                 }
-                node = renewed(nodes.as_deref()) => listening.leave(node, &followed).await,
-                () = wait(retry) => followed.mark(listening.due()),
+                node = if_some(nodes.as_deref().map(NodeNetworks::renewed)) => listening.leave(node, &followed).await,
+                () = if_some(retry.map(tokio::time::sleep)) => followed.mark(listening.due()),
             }
         }
     });
-}
-
-/// Waits until a node's network was replaced; for ever in a loopback network.
-async fn renewed(nodes: Option<&dyn NodeNetworks>) -> Ipv4Addr {
-    match nodes {
-        Some(nodes) => nodes.renewed().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for a delay, or for ever.
-async fn wait(delay: Option<Duration>) {
-    match delay {
-        Some(delay) => tokio::time::sleep(delay).await,
-        None => std::future::pending().await,
-    }
 }
 
 impl ProxyState {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use base::clock::if_some;
 use base::count::counted;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -65,15 +66,9 @@ async fn while_thawing<T>(undos: &mut Vec<(Instant, Undo)>, wait: impl Future<Ou
     let mut wait = std::pin::pin!(wait);
     loop {
         let next = undos.iter().filter(|(_, undo)| matches!(undo, Undo::Thaw(_))).map(|(at, _)| *at).min();
-        let due = async {
-            match next {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             done = &mut wait => return Ok(done),
-            () = due => thaw(undos, Instant::now())?,
+            () = if_some(next.map(tokio::time::sleep_until)) => thaw(undos, Instant::now())?,
         }
     }
 }
