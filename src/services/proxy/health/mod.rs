@@ -14,12 +14,14 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Node;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::mirror::Mirrors;
 use super::table::is_unmanaged;
 use crate::{Follower, ServiceEndpoints};
 use api::controller_status::Subsystem;
 use api::{Api, ChangeKind};
+use base::clock::if_some;
 use base::sort::CollectMap;
 use base::task::Tasks;
 use object::{Key, Kind};
@@ -71,18 +73,13 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
         let mut checks = Checks {
             open: HashMap::new(),
             failed: HashSet::new(),
+            retry_at: None,
             reported: HashSet::new(),
             askers: Arc::new(Semaphore::new(MAX_CONCURRENT_REQUESTS)),
             tasks: own,
             recorder,
         };
         loop {
-            let again = async {
-                if checks.failed.is_empty() {
-                    std::future::pending::<()>().await;
-                }
-                tokio::time::sleep(RETRY).await;
-            };
             tokio::select! {
                 changed = services.take() => {
                     let round = rounds.begin("services");
@@ -102,7 +99,10 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
                         count => Err(format!("cannot serve the health checks of {count} services; retrying")),
                     });
                 }
-                () = again => services.mark(std::mem::take(&mut checks.failed)),
+                () = if_some(checks.retry_at.map(tokio::time::sleep_until)) => {
+                    checks.retry_at = None;
+                    services.mark(std::mem::take(&mut checks.failed));
+                }
             }
         }
     });
@@ -145,6 +145,8 @@ struct Checks {
     open: HashMap<SocketAddr, HealthPort>,
     /// Services with ports that could not be bound.
     failed: HashSet<Key>,
+    /// The time of their next retry, however often other services change meanwhile.
+    retry_at: Option<Instant>,
     /// Services for which an event about such a port was recorded.
     reported: HashSet<Key>,
     askers: Arc<Semaphore>,
@@ -196,6 +198,8 @@ impl Checks {
                 self.recorder.warning(service.object(), "FailedToStartServiceHealthcheck", message);
             }
         }
+        let retry_at = self.retry_at.unwrap_or_else(|| Instant::now() + RETRY);
+        self.retry_at = (!self.failed.is_empty()).then_some(retry_at);
     }
 
     async fn serve(&mut self, address: SocketAddr, check: Check) -> std::io::Result<()> {
