@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 
 use super::context::Context;
-use api::{Api, DeleteOptions};
+use api::Api;
 use base::clock::until;
+use object::Key;
 use object::well_known::secret_type::BOOTSTRAP_TOKEN;
-use object::{Key, Kind};
-use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
+use reconcile::{Cache, ReconcileError, Reconciler, preconditions};
 
 const NAMESPACE: &str = "kube-system";
 
@@ -37,8 +37,7 @@ impl Reconciler for TokenCleaner {
         if !left.is_zero() {
             return Err(ReconcileError::After(left));
         }
-        let this = DeleteOptions::uid(secret.uid());
-        Ok(ignore_not_found(self.api.delete(Kind::Secret, key, &this).map(drop))?)
+        Ok(preconditions::delete(&self.api, &secret)?)
     }
 }
 

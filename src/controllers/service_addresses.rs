@@ -14,13 +14,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use parking_lot::Mutex;
 
 use super::context::Context;
-use api::{Api, Change, ChangeKind, DeleteOptions};
+use api::{Api, Change, ChangeKind};
 use base::clock::time;
 use base::sort::CollectMap;
 use object::conditions;
 use object::owner::is_terminating;
 use object::{Key, Kind, Object, SharedObject};
-use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional, preconditions};
 
 /// The range with which the cluster was started.
 const DEFAULT_RANGE: &str = "kubernetes";
@@ -100,8 +100,7 @@ impl Reconciler for Addresses {
             (desired, Some(there))
                 if is_of_service(&there) && desired.as_ref() != Some(&there.spec.parent_ref) =>
             {
-                let this = DeleteOptions::uid(there.uid());
-                ignore_not_found(self.api.delete(Kind::IPAddress, key, &this).map(drop))?;
+                preconditions::delete(&self.api, &there)?;
                 desired.map_or(Ok(()), |desired| self.make(key, desired))
             }
             _ => Ok(()),
@@ -165,8 +164,7 @@ impl Reconciler for ServiceCidrController {
             Some(there) if is_terminating(&there.metadata) => return Ok(()),
             // The cluster was started with another range than before, and a range is immutable.
             Some(there) if is_default && ranges(&there) != all.as_slice() => {
-                let this = DeleteOptions::uid(there.uid());
-                ignore_not_found(self.api.delete(Kind::ServiceCIDR, key, &this).map(drop))?;
+                preconditions::delete(&self.api, &there)?;
                 self.make(&all)?;
             }
             Some(_) => {}
@@ -213,6 +211,7 @@ mod tests {
 
     use super::*;
     use crate::test_cluster::TestCluster;
+    use api::DeleteOptions;
 
     fn service(name: &str, spec: &Value) -> Value {
         let mut spec = spec.clone();

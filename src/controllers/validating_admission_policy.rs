@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{TypeChecking, ValidatingAdmiss
 use super::context::Context;
 use api::{Api, Change, ChangeKind};
 use object::{Key, SharedObject};
-use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
+use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional, preconditions};
 
 pub(super) fn start(context: &Context) {
     context
@@ -43,17 +43,16 @@ impl Reconciler for Policies {
             return Ok(());
         }
         let warnings = self.api.check_types(&policy);
-        let written = self.api.modify_status::<ValidatingAdmissionPolicy>(key, |fresh| {
-            // The result does not apply to another generation, or another policy with the name.
-            if fresh.metadata.uid == policy.metadata.uid && fresh.metadata.generation == generation {
+        let written = preconditions::modify_status(&self.api, &policy, |fresh| {
+            // The result does not apply to another generation.
+            if fresh.metadata.generation == generation {
                 let status = fresh.status.get_or_insert_default();
                 status.observed_generation = generation;
                 let expression_warnings = (!warnings.is_empty()).then(|| warnings.clone());
                 status.type_checking = Some(TypeChecking { expression_warnings });
             }
-            Ok(())
         });
-        Ok(ignore_not_found(written.map(drop))?)
+        Ok(ignore_not_found(written)?)
     }
 }
 

@@ -24,7 +24,7 @@ use base::task::Tasks;
 use object::conditions::{self};
 use object::{Key, SharedObject, Uid};
 use probe::{Probe, ProbeAction};
-use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
+use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional, preconditions};
 
 pub(super) use registration::start as start_registration;
 
@@ -145,13 +145,12 @@ impl AvailabilityController {
         let Availability { is_available, reason, message, .. } = availability;
         let next: APIServiceCondition =
             conditions::new("Available", *is_available, reason, message, self.api.clock().time());
-        let written = self.api.modify_status::<APIService>(&stored.key(), |fresh| {
-            // The result applies only to the same object with the same spec.
-            if fresh.metadata.uid == stored.metadata.uid && fresh.spec == stored.spec {
+        let written = preconditions::modify_status(&self.api, stored, |fresh| {
+            // The result applies only to the same spec.
+            if fresh.spec == stored.spec {
                 let conditions = fresh.status.get_or_insert_default().conditions.get_or_insert_default();
                 conditions::set(conditions, next.clone());
             }
-            Ok(())
         });
         ignore_not_found(written)
     }

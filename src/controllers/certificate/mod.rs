@@ -13,12 +13,12 @@ use k8s_openapi::api::certificates::v1::{
 
 pub(super) use self::approver::start as start_approver;
 use super::context::Context;
-use api::{Api, DeleteOptions};
+use api::Api;
 use apimachinery::certificates::CertificateAuthority;
 use apimachinery::certificates::{CLIENT_SIGNER, KUBELET_CLIENT_SIGNER, KUBELET_SERVING_SIGNER, parsed};
 use base::clock::{time, until};
-use object::{Key, Kind, SharedObject};
-use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
+use object::{Key, SharedObject};
+use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found, preconditions};
 
 /// The default and the longest validity of a certificate; Kubernetes' `--cluster-signing-duration`.
 const LONGEST_LIFE: SignedDuration = SignedDuration::from_hours(365 * 24);
@@ -62,19 +62,18 @@ impl Reconciler for Signer {
         };
         let signed = self.sign(&request);
         let now = self.api.clock().now();
-        let changed = self.api.modify_status::<CertificateSigningRequest>(key, |current| {
-            // The requesting client chooses the name: another request may have it by now.
-            if current.metadata.uid != request.metadata.uid || !waits_for_signature(current) {
-                return Ok(());
+        // The requesting client chooses the name: another request may have it by now.
+        let changed = preconditions::modify_status(&self.api, &request, |current| {
+            if !waits_for_signature(current) {
+                return;
             }
             let status = current.status.get_or_insert_with(CertificateSigningRequestStatus::default);
             match &signed {
                 Ok(pem) => status.certificate = Some(ByteString(pem.clone().into_bytes())),
                 Err(why) => status.conditions.get_or_insert_default().push(failed(why, now)),
             }
-            Ok(())
         });
-        Ok(ignore_not_found(changed.map(drop))?)
+        Ok(ignore_not_found(changed)?)
     }
 }
 
@@ -150,8 +149,7 @@ impl Reconciler for CertificateCleaner {
         if !left.is_zero() {
             return Err(ReconcileError::After(left));
         }
-        let this = DeleteOptions::uid(request.uid());
-        Ok(ignore_not_found(self.api.delete(Kind::CertificateSigningRequest, key, &this).map(drop))?)
+        Ok(preconditions::delete(&self.api, &request)?)
     }
 }
 
@@ -177,6 +175,8 @@ mod tests {
     use super::approver::Approver;
     use super::*;
     use crate::test_cluster::TestCluster;
+    use api::DeleteOptions;
+    use object::Kind;
 
     /// The requesting client chooses the name: between decision and write another request may have taken it.
     #[tokio::test(start_paused = true)]

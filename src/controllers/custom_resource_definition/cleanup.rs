@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-use super::{Definitions, holds, modify_status, set};
+use super::{Definitions, holds, set};
 use api::definitions::CLEANUP_FINALIZER;
 use api::{ApiError, DeleteOptions};
 use object::finalizers::has_finalizer;
@@ -56,7 +56,7 @@ impl Definitions {
             }
         };
         let now = self.api.clock().now();
-        let written = modify_status(&self.api, definition, |fresh| {
+        let written = preconditions::modify_status(&self.api, definition, |fresh| {
             let conditions = fresh.status.get_or_insert_default().conditions.get_or_insert_default();
             set(conditions, "Terminating", is_so, reason, message.clone(), now);
         });

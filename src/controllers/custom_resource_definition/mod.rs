@@ -18,6 +18,7 @@ use base::clock::time;
 use object::conditions::{self};
 use object::owner::is_terminating;
 use object::{Key, Kind, SharedObject};
+use reconcile::preconditions::modify_status;
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional};
 
 pub(super) fn start(context: &Context) {
@@ -136,20 +137,6 @@ fn establish(api: &Api, key: &Key) -> Result<(), ApiError> {
         }
     });
     ignore_not_found(written)
-}
-
-/// Changes the status of this definition; never of a newer definition with the same name.
-fn modify_status(
-    api: &Api,
-    definition: &SharedObject<CustomResourceDefinition>,
-    edit: impl Fn(&mut CustomResourceDefinition),
-) -> Result<SharedObject<CustomResourceDefinition>, ApiError> {
-    api.modify_status::<CustomResourceDefinition>(&definition.key(), |fresh| {
-        if fresh.metadata.uid == definition.metadata.uid {
-            edit(fresh);
-        }
-        Ok(())
-    })
 }
 
 fn holds(definition: &CustomResourceDefinition, type_: &str) -> bool {

@@ -5,17 +5,18 @@ use super::view::has_tracking_finalizer;
 use api::ApiError;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
-use object::finalizers::remove_finalizer;
 use object::job::{TRACKING_FINALIZER, finished, is_externally_managed};
 use object::owner::controller_of;
-use object::{Key, Kind, Object};
-use reconcile::ignore_not_found;
+use object::{Key, Object};
+use reconcile::preconditions;
 
 impl Jobs {
     /// Removes the finalizer from a pod with a deleted or finished Job.
     pub(super) fn release_orphan(&self, key: &Key) -> Result<(), ApiError> {
-        match self.api.get(Kind::Pod, key) {
-            Ok(pod) if has_tracking_finalizer(&pod) && !self.is_counted(&pod) => self.release(&pod),
+        match self.api.get_as::<Pod>(key) {
+            Ok(pod) if has_tracking_finalizer(pod.object()) && !self.is_counted(pod.object()) => {
+                preconditions::remove_finalizer(&self.api, &pod, TRACKING_FINALIZER)
+            }
             _ => Ok(()),
         }
     }
@@ -31,16 +32,5 @@ impl Jobs {
             let is_external = job.spec.as_ref().is_some_and(is_externally_managed);
             job.uid() == owner.uid && (is_external || finished(&job).is_none())
         })
-    }
-
-    /// Removes the finalizer from this pod, not from another with its name.
-    pub(super) fn release(&self, pod: &Object) -> Result<(), ApiError> {
-        let released = self.api.modify::<Pod>(&pod.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() == Some(pod.uid()) {
-                remove_finalizer(&mut fresh.metadata, TRACKING_FINALIZER);
-            }
-            Ok(())
-        });
-        ignore_not_found(released)
     }
 }

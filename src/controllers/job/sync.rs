@@ -22,6 +22,7 @@ use object::job::{TRACKING_FINALIZER, finished, is_externally_managed, is_suspen
 use object::owner::{controller_of, is_terminating};
 use object::pod::{Phase, is_ready, is_terminal, phase};
 use object::{Key, SharedObject, Uid};
+use reconcile::preconditions;
 
 /// The counts of one sync.
 struct SyncContext {
@@ -211,7 +212,7 @@ impl Jobs {
             Action::Delete(pods) => {
                 // The finalizer is removed first, so that the end of a surplus pod does not count as a failure.
                 for pod in &pods {
-                    self.release(pod.object())?;
+                    preconditions::remove_finalizer(&self.api, pod, TRACKING_FINALIZER)?;
                 }
                 self.control.delete_all(job.object(), &pods)?;
                 context.record_deletions(&pods);

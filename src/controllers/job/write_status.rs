@@ -10,7 +10,9 @@ use super::outcome::JobOutcome;
 use super::view::View;
 use super::{Jobs, Request, conditions, track};
 use api::{ApiError, Part, WriteOptions};
+use object::job::TRACKING_FINALIZER;
 use object::{Kind, Object, SharedObject};
+use reconcile::preconditions;
 
 impl Jobs {
     /// Takes the three steps of counting, and ends the Job once nothing is left to count.
@@ -42,7 +44,7 @@ impl Jobs {
         self.back_offs.lock().insert(job.uid().to_string(), back_off);
         let mut failure = None;
         for pod in result.release {
-            match self.release(pod.object()) {
+            match preconditions::remove_finalizer(&self.api, &pod, TRACKING_FINALIZER) {
                 Ok(()) => {
                     tracked.remove(pod.uid());
                 }

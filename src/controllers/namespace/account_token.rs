@@ -8,10 +8,10 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 
 use crate::context::{Context, Settings};
-use api::{Api, ApiError, Change, DeleteOptions};
+use api::{Api, ApiError, Change};
 use object::well_known::annotation::SERVICE_ACCOUNT_NAME;
 use object::well_known::secret_type::SERVICE_ACCOUNT_TOKEN;
-use object::{Key, Kind, SharedObject};
+use object::{Key, SharedObject};
 use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional, preconditions};
 
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
@@ -47,7 +47,7 @@ impl Reconciler for AccountTokens {
         match optional(self.api.get_as::<ServiceAccount>(&Key::new(secret.namespace(), name)))? {
             Some(account) if is_of(&secret, &account) => Ok(self.fill(&secret, &account)?),
             // The account is deleted, or another has its name.
-            _ => Ok(self.delete(&secret)?),
+            _ => Ok(preconditions::delete_unchanged(&self.api, &secret)?),
         }
     }
 }
@@ -112,13 +112,5 @@ impl AccountTokens {
             Ok(())
         });
         ignore_not_found(filled)
-    }
-
-    fn delete(&self, secret: &SharedObject<Secret>) -> Result<(), ApiError> {
-        let this = DeleteOptions {
-            resource_version: Some(secret.object().revision()),
-            ..DeleteOptions::uid(secret.uid())
-        };
-        ignore_not_found(self.api.delete(Kind::Secret, &secret.key(), &this))
     }
 }

@@ -227,7 +227,10 @@ impl<H: SnapshotHooks> SnapshotController<H> {
             return Ok(());
         }
         if !held {
-            self.hold(snapshot)?;
+            preconditions::modify(&self.api, snapshot, |fresh| {
+                add_finalizer(&mut fresh.metadata, PODIUM_SNAPSHOT_FILE);
+                Ok(())
+            })?;
         }
         // An existing file is complete; only the object's status was not written yet.
         let (hooks, name) = (self.hooks.clone(), snapshot.name().to_owned());
@@ -265,17 +268,6 @@ impl<H: SnapshotHooks> SnapshotController<H> {
         });
         let (revision, about, bytes) = written.await??;
         Ok(self.record_success(snapshot, revision, &about, bytes)?)
-    }
-
-    fn hold(&self, snapshot: &SharedObject<ClusterSnapshot>) -> Result<(), ApiError> {
-        let uid = snapshot.uid();
-        let changed = self.api.modify::<ClusterSnapshot>(&snapshot.key(), |snapshot| {
-            if snapshot.metadata.uid.as_deref() == Some(uid) {
-                add_finalizer(&mut snapshot.metadata, PODIUM_SNAPSHOT_FILE);
-            }
-            Ok(())
-        });
-        changed.map(drop)
     }
 
     fn record_success(
@@ -329,14 +321,11 @@ impl<H: SnapshotHooks> SnapshotController<H> {
         (ready, reason, message): (ConditionStatus, &str, &str),
     ) -> Result<(), ApiError> {
         let now = self.api.clock().now();
-        ignore_not_found(self.api.modify_status::<ClusterSnapshot>(&snapshot.key(), |fresh| {
-            if fresh.metadata.uid == snapshot.metadata.uid {
-                let before = fresh.status.take().and_then(|status| status.conditions).unwrap_or_default();
-                let mut status = ClusterSnapshotStatus { conditions: Some(before), ..status.clone() };
-                set_condition(&mut status.conditions, READY, ready, (reason, message), now);
-                fresh.status = Some(status);
-            }
-            Ok(())
+        ignore_not_found(preconditions::modify_status(&self.api, snapshot, |fresh| {
+            let before = fresh.status.take().and_then(|status| status.conditions).unwrap_or_default();
+            let mut status = ClusterSnapshotStatus { conditions: Some(before), ..status.clone() };
+            set_condition(&mut status.conditions, READY, ready, (reason, message), now);
+            fresh.status = Some(status);
         }))
     }
 }

@@ -23,7 +23,7 @@ use object::conditions::{self, ConditionStatus};
 use object::pod::is_mirror;
 use object::well_known::annotation::PODIUM_FIRST_RESTORE;
 use object::{Key, Kind, Object, SharedObject, TypedKind};
-use reconcile::ignore_not_found;
+use reconcile::{ignore_not_found, preconditions};
 
 use super::plan::{Plan, RestoreMapping, plan};
 use super::{
@@ -289,11 +289,8 @@ impl<H: SnapshotHooks> SnapshotController<H> {
         restore: &SharedObject<ClusterRestore>,
         change: impl Fn(&mut ClusterRestoreStatus),
     ) -> Result<(), ApiError> {
-        ignore_not_found(self.api.modify_status::<ClusterRestore>(&restore.key(), |fresh| {
-            if fresh.metadata.uid == restore.metadata.uid {
-                change(fresh.status.get_or_insert_default());
-            }
-            Ok(())
+        ignore_not_found(preconditions::modify_status(&self.api, restore, |fresh| {
+            change(fresh.status.get_or_insert_default());
         }))
     }
 }
