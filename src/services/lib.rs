@@ -10,9 +10,11 @@
 //! Architecture Invariant: this crate writes no objects but Events, and it listens only at loopback addresses and in the
 //! networks of nodes.
 
+mod change_follower;
 pub mod proxy;
 mod service_follower;
 mod topology;
 
+pub use change_follower::ChangeFollower;
 pub use service_follower::{Follower, ServiceEndpoints};
 pub use topology::{NetworkTopology, NodeFacts};

@@ -4,103 +4,31 @@
 //! nodes share this machine, so pods on different nodes may have the same port. [`HostPorts`] tracks changed pods as
 //! [`Follower`](crate::Follower) does for services; the listeners are computed purely.
 
-use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ContainerPort, Pod};
-use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use super::table::{Backend, Balance, BindAddress, ListenNetwork, Listener, Protocol};
-use crate::NetworkTopology;
-use api::{Change, ChangeKind};
+use crate::{ChangeFollower, NetworkTopology};
+use api::ChangeKind;
 use base::sort::SliceOrder;
 use object::low_ports::LowPorts;
 use object::pod::{is_terminal, node_name};
-use object::{Key, Kind, SharedObject, host_ports};
+use object::{Kind, SharedObject, host_ports};
 use reconcile::Caches;
 
-/// Follows the pods that `has_ports` selects.
-pub struct HostPorts {
-    /// Selects the pods to follow.
-    has_ports: fn(&Pod) -> bool,
-    state: Mutex<State>,
-    changed: Notify,
-}
-
-#[derive(Default)]
-struct State {
-    pods: HashMap<Key, SharedObject<Pod>>,
-    dirty: HashSet<Key>,
-}
+/// Follows pods with ports; the value of a deleted pod is `None`.
+pub type HostPorts = ChangeFollower<Option<SharedObject<Pod>>>;
 
 impl HostPorts {
     /// Starts following the pods that `has_ports` selects; each of them counts as changed.
     pub fn start(caches: &Caches, has_ports: fn(&Pod) -> bool) -> Arc<Self> {
-        let follower = Arc::new(Self { has_ports, state: Mutex::default(), changed: Notify::new() });
-        let weak = Arc::downgrade(&follower);
-        caches.on_any_change(Kind::Pod, move |change| {
-            if let Some(follower) = weak.upgrade() {
-                follower.apply(change);
-            }
-        });
-        follower
-    }
-
-    /// Waits for changes and takes all of them: each changed pod in its current state, `None` if it was deleted.
-    pub async fn take(&self) -> Vec<(Key, Option<SharedObject<Pod>>)> {
-        loop {
-            let changed = self.changed.notified();
-            let taken = self.take_now();
-            if !taken.is_empty() {
-                return taken;
-            }
-            changed.await;
-        }
-    }
-
-    /// Takes the changed pods without waiting.
-    pub fn take_now(&self) -> Vec<(Key, Option<SharedObject<Pod>>)> {
-        let mut state = self.state.lock();
-        let dirty = std::mem::take(&mut state.dirty);
-        dirty.into_iter().map(|key| (key.clone(), state.pods.get(&key).cloned())).collect()
-    }
-
-    /// Marks pods as changed.
-    pub(super) fn mark(&self, keys: impl IntoIterator<Item = Key>) {
-        self.state.lock().dirty.extend(keys);
-        self.changed.notify_one();
-    }
-
-    /// Marks every followed pod as changed.
-    pub fn mark_all(&self) {
-        {
-            let mut state = self.state.lock();
-            let State { pods, dirty } = &mut *state;
-            dirty.extend(pods.keys().cloned());
-        }
-        self.changed.notify_one();
-    }
-
-    fn apply(&self, change: &Change) {
-        let key = change.object.key();
-        let now =
-            (change.kind != ChangeKind::Deleted).then(|| SharedObject::from_object(&change.object)).flatten();
-        let now = now.filter(|pod: &SharedObject<Pod>| (self.has_ports)(pod));
-        let mut state = self.state.lock();
-        let touched = match now {
-            Some(pod) => {
-                state.pods.insert(key.clone(), pod);
-                true
-            }
-            None => state.pods.remove(&key).is_some(),
-        };
-        if touched {
-            state.dirty.insert(key);
-            drop(state);
-            self.changed.notify_one();
-        }
+        Self::follow(caches, &[Kind::Pod], move |pods, change| {
+            let pod = SharedObject::<Pod>::from_object(&change.object);
+            let pod = pod.filter(|pod| change.kind != ChangeKind::Deleted && has_ports(pod));
+            pods.update(change.object.key(), |_| pod.map(Some));
+        })
     }
 }
 
