@@ -4,34 +4,24 @@ use jiff::SignedDuration;
 use k8s_openapi::api::batch::v1::Job;
 
 use super::context::Context;
-use api::{Api, Change, ChangeKind, DeleteOptions, Propagation};
+use api::{Api, DeleteOptions, Propagation};
 use base::clock::until;
 use object::job::finished_at;
 use object::owner::is_terminating;
 use object::{Key, Kind};
-use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
+use reconcile::{ReconcileError, Reconciler, ignore_not_found, key_if};
 
 pub(super) fn start(context: &Context) {
     context
-        .controller(|queue| TtlAfterFinishedController { api: context.api.clone(), queue })
+        .controller(|_| TtlAfterFinishedController { api: context.api.clone() })
         .keys_of::<Job>()
-        .watches::<Job, _>(TtlAfterFinishedController::job_changed)
+        .watches::<Job, _>(|_, change| key_if::<Job>(change, |job| expires_at(job).is_some()))
         .workers(5)
         .run(&context.tasks);
 }
 
 struct TtlAfterFinishedController {
     api: Api,
-    queue: WorkQueue<Key>,
-}
-
-impl TtlAfterFinishedController {
-    fn job_changed(&self, change: &Change) {
-        let ends = change.object.get::<Job>().is_some_and(|job| expires_at(job).is_some());
-        if change.kind != ChangeKind::Deleted && ends {
-            self.queue.add(change.object.key());
-        }
-    }
 }
 
 impl Reconciler for TtlAfterFinishedController {

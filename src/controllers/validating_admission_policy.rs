@@ -6,29 +6,22 @@
 use k8s_openapi::api::admissionregistration::v1::{TypeChecking, ValidatingAdmissionPolicy};
 
 use super::context::Context;
-use api::{Api, Change, ChangeKind};
+use api::Api;
 use object::{Key, SharedObject};
-use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional, preconditions};
+use reconcile::{ReconcileError, Reconciler, ignore_not_found, key_if, optional, preconditions};
 
 pub(super) fn start(context: &Context) {
     context
-        .controller(|queue| Policies { api: context.api.clone(), queue })
+        .controller(|_| Policies { api: context.api.clone() })
         .keys_of::<ValidatingAdmissionPolicy>()
-        .watches::<ValidatingAdmissionPolicy, _>(Policies::policy_changed)
+        .watches::<ValidatingAdmissionPolicy, _>(|_, change| {
+            key_if::<ValidatingAdmissionPolicy>(change, |_| true)
+        })
         .run(&context.tasks);
 }
 
 struct Policies {
     api: Api,
-    queue: WorkQueue<Key>,
-}
-
-impl Policies {
-    fn policy_changed(&self, change: &Change) {
-        if change.kind != ChangeKind::Deleted {
-            self.queue.add(change.object.key());
-        }
-    }
 }
 
 impl Reconciler for Policies {

@@ -254,6 +254,12 @@ impl<R: Reconciler<Key = Key>> Controller<R> {
     }
 }
 
+/// Returns the key of a changed object if it still exists and `is_due` returns true for it.
+pub fn key_if<T: TypedKind>(change: &Change, is_due: impl FnOnce(&T) -> bool) -> Option<Key> {
+    let object = change.object.get::<T>().filter(|_| change.kind != ChangeKind::Deleted);
+    object.is_some_and(is_due).then(|| change.object.key())
+}
+
 /// Returns the keys of a changed object's controllers of this kind: the current one and the one before the change.
 pub fn controllers_of(change: &Change, kind: Kind) -> Vec<Key> {
     let before = change.previous.as_deref().and_then(|object| controller_key(object, kind));

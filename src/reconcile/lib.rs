@@ -24,7 +24,7 @@ mod worker;
 
 pub use api::{Change, ChangeKind};
 pub use cache::{Cache, Caches, Difference, Subscription};
-pub use controller::{Controller, Requests, controller_key, controllers_of};
+pub use controller::{Controller, Requests, controller_key, controllers_of, key_if};
 pub use correlator::EventType;
 pub use disruption::{Disruption, disrupt};
 pub use expectations::Expectations;

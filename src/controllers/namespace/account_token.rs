@@ -12,20 +12,19 @@ use api::{Api, ApiError, Change};
 use object::well_known::annotation::SERVICE_ACCOUNT_NAME;
 use object::well_known::secret_type::SERVICE_ACCOUNT_TOKEN;
 use object::{Key, SharedObject};
-use reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional, preconditions};
+use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found, key_if, optional, preconditions};
 
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
 pub(crate) fn start(context: &Context) {
     context
-        .controller(|queue| AccountTokens {
+        .controller(|_| AccountTokens {
             api: context.api.clone(),
             secrets: context.caches.of(),
             settings: context.settings.clone(),
-            queue,
         })
         .keys_of::<Secret>()
-        .watches::<Secret, _>(AccountTokens::secret_changed)
+        .watches::<Secret, _>(|_, change| key_if::<Secret>(change, |secret| account_of(secret).is_some()))
         .watches::<ServiceAccount, _>(AccountTokens::account_changed)
         .workers(5)
         .run(&context.tasks);
@@ -35,7 +34,6 @@ struct AccountTokens {
     api: Api,
     secrets: Cache<Secret>,
     settings: Arc<Settings>,
-    queue: WorkQueue<Key>,
 }
 
 impl Reconciler for AccountTokens {
@@ -68,19 +66,11 @@ fn is_of(secret: &Secret, account: &SharedObject<ServiceAccount>) -> bool {
 }
 
 impl AccountTokens {
-    fn secret_changed(&self, change: &Change) {
-        if change.object.get::<Secret>().is_some_and(|secret| account_of(secret).is_some()) {
-            self.queue.add(change.object.key());
-        }
-    }
-
-    fn account_changed(&self, change: &Change) {
+    fn account_changed(&self, change: &Change) -> Vec<Key> {
         let account = &change.object;
-        for secret in self.secrets.in_namespace(account.namespace()) {
-            if account_of(&secret) == Some(account.name()) {
-                self.queue.add(secret.key());
-            }
-        }
+        let secrets = self.secrets.in_namespace(account.namespace());
+        let own = secrets.iter().filter(|secret| account_of(secret) == Some(account.name()));
+        own.map(SharedObject::key).collect()
     }
 
     /// Adds missing keys to the Secret; an existing token stays.

@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
 use crate::context::Context;
-use api::{Api, ApiError, Change, ChangeKind};
+use api::{Api, ApiError};
 use object::quantity::Amount;
 use object::storage::{
     DIRECTORY_PROVISIONER, DISK_DRIVER, PROVISIONED_BY, annotation, claim_phase, claim_ref, claim_size,
@@ -14,24 +14,24 @@ use object::storage::{
 };
 use object::{Key, SharedObject};
 use reconcile::preconditions::{modify, modify_status};
-use reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
+use reconcile::{ReconcileError, Reconciler, Recorder, ignore_not_found, key_if};
 
 pub(crate) fn start(context: &Context) {
     context
-        .controller(|queue| Expander {
+        .controller(|_| Expander {
             api: context.api.clone(),
             recorder: Recorder::new(&context.api, "volume_expand"),
-            queue,
         })
         .keys_of::<PersistentVolumeClaim>()
-        .watches::<PersistentVolumeClaim, _>(Expander::claim_changed)
+        .watches::<PersistentVolumeClaim, _>(|_, change| {
+            key_if::<PersistentVolumeClaim>(change, needs_expansion)
+        })
         .run(&context.tasks);
 }
 
 struct Expander {
     api: Api,
     recorder: Recorder,
-    queue: WorkQueue<Key>,
 }
 
 impl Reconciler for Expander {
@@ -62,13 +62,6 @@ fn needs_expansion(claim: &PersistentVolumeClaim) -> bool {
 }
 
 impl Expander {
-    fn claim_changed(&self, change: &Change) {
-        let wants = change.object.get::<PersistentVolumeClaim>().is_some_and(needs_expansion);
-        if wants && change.kind != ChangeKind::Deleted {
-            self.queue.add(change.object.key());
-        }
-    }
-
     fn expand(
         &self,
         claim: &SharedObject<PersistentVolumeClaim>,

@@ -14,30 +14,29 @@ use object::pod::node_name;
 use object::storage::{CLAIM_PROTECTION, VOLUME_PROTECTION, claims_of, is_created_for, volume_phase};
 use object::{Key, SharedObject, TypedKind};
 use reconcile::preconditions::{add_finalizer, remove_finalizer};
-use reconcile::{ReconcileError, Reconciler, WorkQueue};
+use reconcile::{ReconcileError, Reconciler};
 
 /// Starts the controller of claims.
 pub(crate) fn start_claims(context: &Context) {
     context
-        .controller(|queue| Claims { api: context.api.clone(), queue })
+        .controller(|_| Claims { api: context.api.clone() })
         .keys_of::<PersistentVolumeClaim>()
-        .watches::<PersistentVolumeClaim, _>(Claims::claim_changed)
-        .watches::<Pod, _>(Claims::pod_changed)
+        .watches::<PersistentVolumeClaim, _>(|_, change| key_if_unprotected(change, CLAIM_PROTECTION))
+        .watches::<Pod, _>(|_, change| released_claims(change))
         .run(&context.tasks);
 }
 
 /// Starts the controller of volumes.
 pub(crate) fn start_volumes(context: &Context) {
     context
-        .controller(|queue| Volumes { api: context.api.clone(), queue })
+        .controller(|_| Volumes { api: context.api.clone() })
         .keys_of::<PersistentVolume>()
-        .watches::<PersistentVolume, _>(Volumes::volume_changed)
+        .watches::<PersistentVolume, _>(|_, change| key_if_unprotected(change, VOLUME_PROTECTION))
         .run(&context.tasks);
 }
 
 struct Claims {
     api: Api,
-    queue: WorkQueue<Key>,
 }
 
 impl Reconciler for Claims {
@@ -50,22 +49,12 @@ impl Reconciler for Claims {
     }
 }
 
-impl Claims {
-    fn claim_changed(&self, change: &Change) {
-        if needs_sync(change, CLAIM_PROTECTION) {
-            self.queue.add(change.object.key());
-        }
-    }
-
-    /// A pod that is deleted or terminating may have been the last user.
-    fn pod_changed(&self, change: &Change) {
-        let Some(pod) = change.object.get::<Pod>() else { return };
-        if change.kind == ChangeKind::Deleted || is_terminating(&pod.metadata) {
-            for used in claims_of(pod) {
-                self.queue.add(Key::new(change.object.namespace(), used.claim));
-            }
-        }
-    }
+/// Returns the claims of a pod that is deleted or terminating: it may have been their last user.
+fn released_claims(change: &Change) -> Vec<Key> {
+    let pod = change.object.get::<Pod>();
+    let released = pod.filter(|pod| change.kind == ChangeKind::Deleted || is_terminating(&pod.metadata));
+    let used = released.into_iter().flat_map(claims_of);
+    used.map(|used| Key::new(change.object.namespace(), used.claim)).collect()
 }
 
 /// Returns true if a pod needs the claim: it is bound to a node, and, if the claim was created for it, is not being
@@ -81,7 +70,6 @@ fn uses(pod: &Pod, claim: &SharedObject<PersistentVolumeClaim>) -> bool {
 
 struct Volumes {
     api: Api,
-    queue: WorkQueue<Key>,
 }
 
 impl Reconciler for Volumes {
@@ -93,18 +81,11 @@ impl Reconciler for Volumes {
     }
 }
 
-impl Volumes {
-    fn volume_changed(&self, change: &Change) {
-        if needs_sync(change, VOLUME_PROTECTION) {
-            self.queue.add(change.object.key());
-        }
-    }
-}
-
-/// Returns true if an object lacks its finalizer, or should lose it.
-fn needs_sync(change: &Change, finalizer: &str) -> bool {
+/// Returns the key of an object that lacks its finalizer, or should lose it.
+fn key_if_unprotected(change: &Change, finalizer: &str) -> Option<Key> {
     let meta: &ObjectMeta = change.object.meta();
-    change.kind != ChangeKind::Deleted && is_terminating(meta) == has_finalizer(meta, finalizer)
+    let is_due = change.kind != ChangeKind::Deleted && is_terminating(meta) == has_finalizer(meta, finalizer);
+    is_due.then(|| change.object.key())
 }
 
 /// Adds the finalizer to living objects, and removes it from terminating ones that are not used.
