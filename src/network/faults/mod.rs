@@ -17,7 +17,6 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::clock::{if_some, until};
@@ -25,18 +24,17 @@ use base::sort::CollectMap;
 use base::task::Tasks;
 use fabric::DelayCounts;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use tokio::sync::Notify;
 
 use api::Api;
 use api::controller_status::Subsystem;
 use extension::fault::Fault;
 use object::{Kind, SharedObject, TypedKind};
-use operators::faults::FaultTracker;
+use operators::faults::{FaultTracker, WatchedKinds};
 use reconcile::{Caches, WorkLoop};
 
 use self::delay_boxes::DelayBoxes;
 use self::plan::{FaultDecision, Slots, plan};
-use self::sides::{ClusterState, RequiredKinds};
+use self::sides::{ClusterState, required_kinds};
 use crate::rules::{AppliedFaults, FaultHook, PacketEffect};
 
 pub use delay_boxes::Detours;
@@ -54,31 +52,10 @@ pub struct Network {
     pub detours: Arc<dyn Detours>,
 }
 
-/// The kinds to watch besides faults, while some fault refers to them.
-#[derive(Default)]
-struct WatchedKinds {
-    pods: AtomicBool,
-    nodes: AtomicBool,
-    namespaces: AtomicBool,
-    changed: Arc<Notify>,
-}
-
 /// Starts applying faults; it ends with `tasks`, and rules stay. In a loopback network, `network` is the reason why
 /// faults cannot be applied, which their status reports.
 pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network, String>) {
-    let watched = Arc::new(WatchedKinds::default());
-    let follow = |kind: Kind, is_relevant: fn(&WatchedKinds) -> bool| {
-        let weak = Arc::downgrade(&watched);
-        caches.on_any_change(kind, move |_| {
-            if let Some(watched) = weak.upgrade().filter(|watched| is_relevant(watched)) {
-                watched.changed.notify_one();
-            }
-        });
-    };
-    follow(Fault::kind(), |_| true);
-    follow(Kind::Pod, |watched| watched.pods.load(Ordering::Acquire));
-    follow(Kind::Node, |watched| watched.nodes.load(Ordering::Acquire));
-    follow(Kind::Namespace, |watched| watched.namespaces.load(Ordering::Acquire));
+    let watched = WatchedKinds::start(caches, &[Kind::Pod, Kind::Node, Kind::Namespace]);
     let (network, refusal) = match network {
         Ok(network) => (Some(network), None),
         Err(refusal) => (None, Some(refusal)),
@@ -105,7 +82,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, network: Result<Network,
             is_behind: false,
         };
         if let Some(network) = network {
-            let over = faults.watched.changed.clone();
+            let over = faults.watched.changed().clone();
             faults.boxes = blocking(move || DelayBoxes::new(network.detours, over)).await;
         }
         loop {
@@ -147,7 +124,7 @@ impl Faults {
         let left = self.lives.soonest().map(|at| until(clock.steady(), at));
         let resettled = self.rules.as_ref().map(|rules| rules.0.wait_changed(&self.applied));
         tokio::select! {
-            () = self.watched.changed.notified() => {}
+            () = self.watched.changed().notified() => {}
             () = clock.sleep_if_some(left) => {}
             () = clock.sleep_if_some(self.is_behind.then_some(RETRY_DELAY)) => {}
             () = if_some(resettled) => {}
@@ -197,23 +174,18 @@ impl Faults {
     fn watch(&self, all: &[SharedObject<Fault>]) {
         let in_force = all.iter().filter(|fault| !fault.has_ended() && self.refusal.is_none());
         let peers = in_force.flat_map(|fault| [&fault.spec.from, &fault.spec.to]).flatten();
-        let needs = peers.map(RequiredKinds::of).fold(RequiredKinds::default(), RequiredKinds::and);
-        // Set these flags before any objects are read, so that changes from here on are noticed.
-        self.watched.pods.store(needs.pods, Ordering::Release);
-        self.watched.nodes.store(needs.nodes, Ordering::Release);
-        self.watched.namespaces.store(needs.namespaces, Ordering::Release);
+        self.watched.set(peers.flat_map(required_kinds).collect());
     }
 
     fn world(&self) -> ClusterState {
-        let is_set = |flag: &AtomicBool| flag.load(Ordering::Acquire);
         let mut world = ClusterState::default();
-        if is_set(&self.watched.pods) {
+        if self.watched.contains(Kind::Pod) {
             world.pods = self.caches.of::<Pod>().list();
         }
-        if is_set(&self.watched.nodes) {
+        if self.watched.contains(Kind::Node) {
             world.nodes = self.caches.of::<Node>().list();
         }
-        if is_set(&self.watched.namespaces) {
+        if self.watched.contains(Kind::Namespace) {
             world.namespaces = self.caches.of::<Namespace>().list();
         }
         world

@@ -6,9 +6,9 @@ use base::sort::SliceOrder;
 use extension::fault::FaultPeer;
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use object::SharedObject;
 use object::pod::is_terminal;
 use object::selector::Selector;
+use object::{Kind, SharedObject};
 
 use crate::rules::NodeAddresses;
 
@@ -31,30 +31,13 @@ pub(super) struct FaultSide {
     pub(super) description: String,
 }
 
-/// The kinds of objects that a side depends on, so that changes of other kinds can be ignored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RequiredKinds {
-    pub(super) pods: bool,
-    pub(super) nodes: bool,
-    pub(super) namespaces: bool,
-}
-
-impl RequiredKinds {
-    pub(super) fn of(peer: &FaultPeer) -> Self {
-        Self {
-            pods: peer.pod.is_some() || peer.pod_selector.is_some() || peer.namespace_selector.is_some(),
-            nodes: peer.node.is_some() || peer.node_selector.is_some(),
-            namespaces: peer.namespace_selector.is_some(),
-        }
-    }
-
-    pub(super) fn and(self, other: Self) -> Self {
-        Self {
-            pods: self.pods || other.pods,
-            nodes: self.nodes || other.nodes,
-            namespaces: self.namespaces || other.namespaces,
-        }
-    }
+/// Returns the kinds of objects that a side depends on, so that changes of other kinds can be ignored.
+pub(super) fn required_kinds(peer: &FaultPeer) -> impl Iterator<Item = Kind> {
+    let has_namespaces = peer.namespace_selector.is_some();
+    let has_pods = peer.pod.is_some() || peer.pod_selector.is_some() || has_namespaces;
+    let has_nodes = peer.node.is_some() || peer.node_selector.is_some();
+    let all = [(has_pods, Kind::Pod), (has_nodes, Kind::Node), (has_namespaces, Kind::Namespace)];
+    all.into_iter().filter_map(|(is_required, kind)| is_required.then_some(kind))
 }
 
 impl ClusterState {

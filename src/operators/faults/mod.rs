@@ -15,11 +15,11 @@ mod plan;
 #[cfg(test)]
 mod plan_tests;
 mod tracker;
+mod watched_kinds;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -27,7 +27,6 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
-use tokio::sync::Notify;
 
 use api::Api;
 use api::controller_status::Subsystem;
@@ -35,7 +34,7 @@ use base::clock::{ClockReading, until};
 use base::task::Tasks;
 use extension::fault::Fault;
 use object::{Kind, SharedObject, TypedKind};
-use plan::{ClusterState, Effect, FaultDecision, RequiredKinds, TargetComponents, on_disk, plan};
+use plan::{ClusterState, Effect, FaultDecision, TargetComponents, on_disk, plan, required_kinds};
 use reconcile::{Caches, WorkLoop};
 
 pub use effects::{
@@ -44,6 +43,7 @@ pub use effects::{
 };
 pub use plan::{ActiveFaults, NO_TARGET, Victim};
 pub use tracker::{FaultState, FaultTracker};
+pub use watched_kinds::WatchedKinds;
 
 /// Changes within this time are handled together.
 const BURST: Duration = Duration::from_millis(10);
@@ -111,15 +111,15 @@ pub fn active_faults_at_start(api: &Api, actors: BTreeSet<&'static str>) -> Acti
     ActiveFaults::of(planned.iter().map(|(_, planned)| planned))
 }
 
-/// The kinds whose changes matter, besides Fault: each while a fault refers to it.
-#[derive(Default)]
-struct WatchedKinds {
-    nodes: AtomicBool,
-    pods: AtomicBool,
-    webhooks: AtomicBool,
-    claims: AtomicBool,
-    changed: Notify,
-}
+/// The kinds that faults refer to.
+const WATCHED: [Kind; 6] = [
+    Kind::Node,
+    Kind::Pod,
+    Kind::MutatingWebhookConfiguration,
+    Kind::ValidatingWebhookConfiguration,
+    Kind::PersistentVolumeClaim,
+    Kind::PersistentVolume,
+];
 
 /// Applies faults until `tasks` end.
 pub fn start<H: FaultHooks>(
@@ -128,28 +128,9 @@ pub fn start<H: FaultHooks>(
     tasks: &Tasks,
     hooks: impl FnOnce(VolumeChanged) -> H,
 ) {
-    let watched = Arc::new(WatchedKinds::default());
-    let follow = |kind: Kind, is_relevant: fn(&WatchedKinds) -> bool| {
-        let weak = Arc::downgrade(&watched);
-        caches.on_any_change(kind, move |_| {
-            if let Some(watched) = weak.upgrade().filter(|watched| is_relevant(watched)) {
-                watched.changed.notify_one();
-            }
-        });
-    };
-    follow(Fault::kind(), |_| true);
-    follow(Kind::Node, |watched| watched.nodes.load(Ordering::Acquire));
-    follow(Kind::Pod, |watched| watched.pods.load(Ordering::Acquire));
-    for kind in WEBHOOKS {
-        follow(kind, |watched| watched.webhooks.load(Ordering::Acquire));
-    }
-    for kind in [Kind::PersistentVolumeClaim, Kind::PersistentVolume] {
-        follow(kind, |watched| watched.claims.load(Ordering::Acquire));
-    }
-    let hooks = hooks({
-        let watched = watched.clone();
-        Arc::new(move || watched.changed.notify_one())
-    });
+    let watched = WatchedKinds::start(caches, &WATCHED);
+    let changed = watched.changed().clone();
+    let hooks = hooks(Arc::new(move || changed.notify_one()));
     let faults = Faults {
         lives: FaultTracker::new(api, "podium-faults"),
         api: api.clone(),
@@ -162,9 +143,6 @@ pub fn start<H: FaultHooks>(
     let rounds = WorkLoop::start(api, "faults", Subsystem::Cluster, tasks);
     tasks.spawn("faults", faults.run(rounds));
 }
-
-/// The kinds that configure webhooks.
-const WEBHOOKS: [Kind; 2] = [Kind::MutatingWebhookConfiguration, Kind::ValidatingWebhookConfiguration];
 
 /// The message of an incomplete round.
 const BEHIND: &str = "some faults are not applied yet; retrying";
@@ -184,8 +162,7 @@ struct Faults<H> {
 
 impl<H: FaultHooks> Faults<H> {
     async fn run(mut self, rounds: Arc<WorkLoop>) {
-        let claims = [Kind::PersistentVolumeClaim, Kind::PersistentVolume];
-        for kind in [Fault::kind(), Kind::Node, Kind::Pod].into_iter().chain(WEBHOOKS).chain(claims) {
+        for kind in [Fault::kind()].into_iter().chain(WATCHED) {
             self.caches.synced(kind).await;
         }
         loop {
@@ -202,7 +179,7 @@ impl<H: FaultHooks> Faults<H> {
         let clock = self.api.clock();
         let left = self.lives.soonest().map(|at| until(clock.steady(), at));
         tokio::select! {
-            () = self.watched.changed.notified() => {}
+            () = self.watched.changed().notified() => {}
             () = clock.sleep_if_some(left) => {}
             () = clock.sleep_if_some(self.is_behind.then_some(RETRY_INTERVAL)) => {}
         }
@@ -212,7 +189,7 @@ impl<H: FaultHooks> Faults<H> {
     async fn sync(&mut self) {
         let mut all = self.caches.of::<Fault>().list();
         all.retain(|fault| !fault.is_of_network());
-        let world = self.world(RequiredKinds::of(&all));
+        let world = self.world(required_kinds(&all));
         let now = self.api.clock().both();
         self.lives.observe(&all, now);
         self.killed.retain(|uid| all.iter().any(|fault| fault.uid() == uid));
@@ -250,29 +227,25 @@ impl<H: FaultHooks> Faults<H> {
         }
     }
 
-    fn world(&self, needs: RequiredKinds) -> ClusterState {
-        // Set before any object is read, so that every later change causes a notification.
-        self.watched.nodes.store(needs.nodes, Ordering::Release);
-        self.watched.pods.store(needs.pods, Ordering::Release);
-        self.watched.webhooks.store(needs.webhooks, Ordering::Release);
-        self.watched.claims.store(needs.claims, Ordering::Release);
+    fn world(&self, needs: BTreeSet<Kind>) -> ClusterState {
+        self.watched.set(needs);
         let mut world = ClusterState {
             actors: self.hooks.actor_names(),
             has_disk: self.hooks.store_has_disk(),
             nodes_dir: self.hooks.nodes_dir(),
             ..ClusterState::default()
         };
-        if needs.nodes {
+        if self.watched.contains(Kind::Node) {
             world.nodes = self.caches.of::<Node>().list();
         }
-        if needs.pods {
+        if self.watched.contains(Kind::Pod) {
             world.pods = self.caches.of::<Pod>().list();
         }
-        if needs.claims {
+        if self.watched.contains(Kind::PersistentVolumeClaim) {
             world.claims = self.caches.of::<PersistentVolumeClaim>().list();
             world.volumes = self.caches.of::<PersistentVolume>().list();
         }
-        if needs.webhooks {
+        if self.watched.contains(Kind::MutatingWebhookConfiguration) {
             let mutating = self.caches.of::<MutatingWebhookConfiguration>().list();
             let validating = self.caches.of::<ValidatingWebhookConfiguration>().list();
             let names = mutating.iter().map(|one| one.name().to_owned());

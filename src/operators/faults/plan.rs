@@ -16,7 +16,7 @@ use object::owner::is_terminating;
 use object::pod::{is_terminal, node_name};
 use object::selector::Selector;
 use object::storage::{claim_phase, claim_ref, claim_uid, directory_of, pod_volume_directory, volume_name};
-use object::{Key, SharedObject};
+use object::{Key, Kind, SharedObject};
 
 /// The maximum number of faults, other than network faults, in force at once.
 pub(super) const MAX_FAULTS: usize = 64;
@@ -548,31 +548,25 @@ fn list_names(noun: &str, names: &BTreeSet<String>) -> String {
     format!("{noun}{plural} {}{more}", first.join(", "))
 }
 
-/// The kinds of objects that the faults refer to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RequiredKinds {
-    pub(super) nodes: bool,
-    pub(super) pods: bool,
-    pub(super) webhooks: bool,
-    /// Claims, and the volumes behind them.
-    pub(super) claims: bool,
-}
-
-impl RequiredKinds {
-    /// The kinds that all faults that have not ended refer to.
-    pub(super) fn of(faults: &[SharedObject<Fault>]) -> Self {
-        let open = faults.iter().filter(|fault| !fault.has_ended());
-        let of_disk = |fault: &SharedObject<Fault>| fault.spec.disk.is_some();
-        let targets = open.filter_map(|fault| Some((fault.spec.target.as_ref()?, of_disk(fault))));
-        targets.fold(Self::default(), |needs, (target, of_disk)| Self {
-            nodes: needs.nodes || target.node.is_some() || target.node_selector.is_some(),
-            // A fault of a disk affects the emptyDirs of pods.
-            pods: needs.pods
-                || target.pod.is_some()
-                || target.pod_selector.is_some()
-                || of_disk && target.component.is_none(),
-            webhooks: needs.webhooks || target.webhook.is_some(),
-            claims: needs.claims || target.claim.is_some(),
-        })
+/// Returns the kinds of objects that faults refer to that have not ended.
+pub(super) fn required_kinds(faults: &[SharedObject<Fault>]) -> BTreeSet<Kind> {
+    let mut kinds = BTreeSet::new();
+    for fault in faults.iter().filter(|fault| !fault.has_ended()) {
+        let Some(target) = &fault.spec.target else { continue };
+        if target.node.is_some() || target.node_selector.is_some() {
+            kinds.insert(Kind::Node);
+        }
+        // A fault of a disk affects the emptyDirs of pods.
+        let has_empty_dirs = fault.spec.disk.is_some() && target.component.is_none();
+        if target.pod.is_some() || target.pod_selector.is_some() || has_empty_dirs {
+            kinds.insert(Kind::Pod);
+        }
+        if target.webhook.is_some() {
+            kinds.extend([Kind::MutatingWebhookConfiguration, Kind::ValidatingWebhookConfiguration]);
+        }
+        if target.claim.is_some() {
+            kinds.extend([Kind::PersistentVolumeClaim, Kind::PersistentVolume]);
+        }
     }
+    kinds
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::effects::{FillMode, FillRequest, WriteFault};
-use super::plan::{ActiveFaults, ClusterState, FaultDecision, MAX_FAULTS, RequiredKinds, plan};
+use super::plan::{ActiveFaults, ClusterState, FaultDecision, MAX_FAULTS, plan, required_kinds};
 use extension::fault::Fault;
-use object::SharedObject;
+use object::{Kind, SharedObject};
 
 fn fault(name: &str, spec: &Value) -> SharedObject<Fault> {
     let value = json!({"metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": spec});
@@ -69,10 +69,7 @@ fn a_nodes_disk_meets_the_empty_dirs_of_its_pods_where_they_have_files_fault_1()
     };
     let all = [disk("a", "Slow"), disk("b", "Failing")];
     let mut world = world();
-    assert_eq!(
-        RequiredKinds::of(&all),
-        RequiredKinds { nodes: true, pods: true, ..RequiredKinds::default() }
-    );
+    assert_eq!(required_kinds(&all), [Kind::Node, Kind::Pod].into());
     let affected = |world: &ClusterState| {
         let planned = plan(&all, world, |_| false);
         let in_force = ActiveFaults::of(planned.iter().map(|(_, planned)| planned));
@@ -216,10 +213,7 @@ fn active_faults_add_up_and_the_worse_one_counts_fault_1() {
     assert_eq!(in_force.nodes.disks["a"], WriteFault::Full);
     assert_eq!(ActiveFaults::of([]), ActiveFaults::default());
     // A faulty disk of a node affects the emptyDirs of its pods.
-    assert_eq!(
-        RequiredKinds::of(&all),
-        RequiredKinds { nodes: true, pods: true, ..RequiredKinds::default() }
-    );
+    assert_eq!(required_kinds(&all), [Kind::Node, Kind::Pod].into());
 }
 
 #[test]
@@ -238,7 +232,7 @@ fn a_claim_is_full_by_one_fault_at_a_time_fault_1() {
     let planned = plan(&all, &world(), |fault| fault.metadata.name.as_deref() == Some("a"));
     let outcomes: Vec<String> = planned.iter().map(|(_, planned)| outcome(planned)).collect();
     assert_eq!(outcomes, ["over", "claim default/data at /mnt/data"]);
-    assert_eq!(RequiredKinds::of(&all), RequiredKinds { claims: true, ..RequiredKinds::default() });
+    assert_eq!(required_kinds(&all), [Kind::PersistentVolumeClaim, Kind::PersistentVolume].into());
 }
 
 #[test]
