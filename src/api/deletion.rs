@@ -81,7 +81,7 @@ impl Api {
         }
         loop {
             let current = self.get(kind, key)?;
-            check_preconditions(&current, options)?;
+            options.check_preconditions(&current)?;
             admit(&current)?;
             let step = next_step(&current, options, self.server_clock().now());
             if options.dry_run {
@@ -163,25 +163,6 @@ impl Api {
 /// Returns true if the object is terminating and nothing delays its removal any more.
 pub(super) fn is_over(object: &Object) -> bool {
     is_terminating(object.meta()) && is_done(object)
-}
-
-fn check_preconditions(current: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
-    let failed = |field: &str, requested: &str, found: &str| {
-        Err(ApiError::conflict(
-            current.kind(),
-            current.name(),
-            format!(
-                "Precondition failed: {field} in precondition: {requested}, {field} in object meta: {found}"
-            ),
-        ))
-    };
-    if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != current.uid()) {
-        return failed("UID", uid, current.uid());
-    }
-    if let Some(revision) = options.resource_version.filter(|r| *r != current.revision()) {
-        return failed("ResourceVersion", &revision.to_string(), &current.revision().to_string());
-    }
-    Ok(())
 }
 
 pub(super) fn next_step(current: &Object, options: &DeleteOptions, now: Timestamp) -> DeletionAction {

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::identity::User;
 use crate::warning_recorder::WarningRecorder;
-use apimachinery::Propagation;
+use apimachinery::{ApiError, Propagation};
 use object::selector::{FieldRequirement, Selector};
-use object::{Key, Revision, ServedKind, Uid};
+use object::{Key, Object, Revision, ServedKind, Uid};
 
 /// Options of a write.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +68,26 @@ impl DeleteOptions {
     /// Creates options that delete only the object with this uid, with its own grace period.
     pub fn uid(uid: impl Into<Uid>) -> Self {
         Self { uid: Some(uid.into()), ..Self::default() }
+    }
+
+    /// Refuses the deletion of an object with another uid or version than the request demands.
+    pub(crate) fn check_preconditions(&self, current: &Object) -> Result<(), ApiError> {
+        let failed = |field: &str, requested: &str, found: &str| {
+            Err(ApiError::conflict(
+                current.kind(),
+                current.name(),
+                format!(
+                    "Precondition failed: {field} in precondition: {requested}, {field} in object meta: {found}"
+                ),
+            ))
+        };
+        if let Some(uid) = self.uid.as_ref().filter(|uid| *uid != current.uid()) {
+            return failed("UID", uid, current.uid());
+        }
+        if let Some(revision) = self.resource_version.filter(|r| *r != current.revision()) {
+            return failed("ResourceVersion", &revision.to_string(), &current.revision().to_string());
+        }
+        Ok(())
     }
 }
 

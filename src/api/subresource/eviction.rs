@@ -1,16 +1,18 @@
 //! Eviction: a deletion that the pod's disruption budget must permit (PDB-1).
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use crate::Part;
-use crate::{Api, ApiError, Cause, DeleteOptions};
+use crate::{Api, ApiError, Cause, DeleteOptions, WriteOptions};
 use base::mistakes::Mistake;
 use object::pod::{can_ignore_budget, disruption, is_ready};
 use object::selector::Selector;
-use object::{Key, Kind, SharedObject};
+use object::{Key, Kind, Object, SharedObject};
 
 /// The limit on pods listed as disrupted in a budget before the controller has caught up.
 const MAX_DISRUPTED: usize = 2000;
@@ -31,25 +33,21 @@ impl Api {
     ) -> Result<(), ApiError> {
         let pod = self.get_as::<Pod>(key)?;
         self.admit_eviction(key, eviction, options)?;
-        if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != pod.uid()) {
-            let found = pod.uid();
-            return Err(ApiError::conflict(
-                Kind::Pod,
-                &key.name,
-                format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"),
-            ));
-        }
+        options.check_preconditions(pod.object())?;
         if !can_ignore_budget(&pod)
             && !Mistake::IgnoreBudget.is_enabled()
             && let Some(budget) = self.budget_of(&pod)?
         {
             self.spend(&budget, &pod, options.dry_run)?;
         }
+        let mut options = options.clone();
         if !options.dry_run {
-            self.mark_disrupted(key)?;
+            let marked = self.mark_disrupted(key, &options)?;
+            // The mark has made a new version of the pod.
+            options.resource_version = options.resource_version.map(|_| marked.revision());
         }
         // Admission has checked the eviction, so it is not run again for the resulting deletion.
-        self.delete_if(Kind::Pod, key, options, |_| Ok(())).map(drop)
+        self.delete_if(Kind::Pod, key, &options, |_| Ok(())).map(drop)
     }
 
     /// Returns the one budget that covers the pod.
@@ -94,13 +92,22 @@ impl Api {
         }
     }
 
-    fn mark_disrupted(&self, key: &Key) -> Result<(), ApiError> {
+    /// Marks the pod as disrupted if the preconditions still hold; returns the marked version.
+    fn mark_disrupted(&self, key: &Key, options: &DeleteOptions) -> Result<Arc<Object>, ApiError> {
         let now = self.server_clock().time();
-        let marked = self.modify_part::<Pod>(key, Part::System, |pod| {
-            disruption::mark(pod, disruption::DisruptionReason::EvictionApi, "Eviction API: evicting", &now);
-            Ok(())
-        });
-        marked.map(drop)
+        self.change(Kind::Pod, key, Part::System, &WriteOptions::default(), |current| {
+            options.check_preconditions(current)?;
+            let mut marked = current.clone();
+            marked.change(|pod: &mut Pod| {
+                disruption::mark(
+                    pod,
+                    disruption::DisruptionReason::EvictionApi,
+                    "Eviction API: evicting",
+                    &now,
+                );
+            });
+            Ok(marked)
+        })
     }
 }
 

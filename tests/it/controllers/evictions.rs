@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::api::{ApiError, DeleteOptions};
 use podium::object::pod::{condition, is_ready};
-use podium::object::{Kind, SharedObject};
+use podium::object::{Kind, Revision, SharedObject};
 use serde_json::json;
 
 use super::budgets::{budget, counts, owner, pod};
@@ -136,6 +136,29 @@ async fn an_eviction_takes_one_disruption_and_marks_the_pod_pdb_1() {
     let pending = cluster.pods().into_iter().find(|p| p.spec.as_ref().unwrap().node_name.is_none()).unwrap();
     cluster.api.evict(&pending.key(), &DeleteOptions::default()).unwrap();
     refusal(&cluster, pods[2].name());
+    cluster.stop().await;
+}
+
+/// The mark of the eviction is a new version of the pod, which the eviction then deletes.
+#[tokio::test(start_paused = true)]
+async fn an_eviction_of_one_version_of_a_pod_spares_any_other_version_pdb_1() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<Deployment>(deployment("web", 2, 1, 0));
+    cluster.create::<PodDisruptionBudget>(budget("b", json!({"maxUnavailable": 1})));
+    cluster.run().await;
+    let pod = cluster.pods().remove(0);
+    let of_version = |version| DeleteOptions { resource_version: Some(version), ..DeleteOptions::default() };
+    let revision = cluster.api.revision();
+    assert_eq!(cluster.api.evict(&pod.key(), &of_version(Revision(1))).unwrap_err().code(), 409);
+    let dry = DeleteOptions { dry_run: true, ..of_version(pod.revision()) };
+    cluster.api.evict(&pod.key(), &dry).unwrap();
+    assert_eq!(cluster.api.revision(), revision, "neither the budget nor the pod has changed");
+
+    cluster.api.evict(&pod.key(), &of_version(pod.revision())).unwrap();
+    let evicted = cluster.get::<Pod>(pod.name());
+    assert!(evicted.metadata.deletion_timestamp.is_some());
+    assert!(condition(&evicted, "DisruptionTarget").is_some());
+    assert_eq!(cluster.get::<PodDisruptionBudget>("b").status.as_ref().unwrap().disruptions_allowed, Some(0));
     cluster.stop().await;
 }
 
