@@ -20,7 +20,7 @@ use api::conversion::Source;
 use api::subresource::scale_of;
 use api::{ApiError, WriteOptions};
 use object::time::human_age_of;
-use object::{Key, Object, ServedKind};
+use object::{Object, ServedKind};
 
 /// Returns an object in the requested version and form.
 pub(super) async fn respond_with_object(
@@ -55,11 +55,14 @@ pub(super) async fn respond_with_stored(
     response
 }
 
-/// Returns the scale of a workload, in the kind's version.
-pub(super) async fn scale_in(server: &Server, served: ServedKind, key: &Key) -> Result<Scale, ApiError> {
-    let object = server.api().get(served.kind(), key)?;
+/// Returns the scale of an object, in the kind's version.
+pub(super) async fn scale_in(
+    server: &Server,
+    served: ServedKind,
+    object: &Arc<Object>,
+) -> Result<Scale, ApiError> {
     let shown = server.api().in_version(vec![object.clone()], served, Source::Uncached).await?;
-    scale_of(server.api(), shown.first().unwrap_or(&object))
+    scale_of(server.api(), shown.first().unwrap_or(object))
 }
 
 /// Responds with the scale of an object.

@@ -95,7 +95,8 @@ async fn subresource(
     connect_options::admit(server, target, key, part, (&method, &path), format).await?;
     match (part, method) {
         (Subresource::Scale, Method::GET) => {
-            respond_with_scale(&scale_in(server, target.served, key).await?, server, format)
+            let object = server.api().get(target.kind(), key)?;
+            respond_with_scale(&scale_in(server, target.served, &object).await?, server, format)
         }
         (Subresource::Scale, Method::PUT | Method::PATCH) => {
             change_scale(server, target, key, request, format).await

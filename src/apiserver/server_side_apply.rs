@@ -80,9 +80,9 @@ pub(super) async fn handle_scale(
         let read = |value: Value| read_object(&server.api().kinds(), &place, value.into(), format);
         server.api().apply(&apply, &options, read)
     };
-    server.run_queued(target, &[Operation::Update], apply).await?;
+    let applied = server.run_queued(target, &[Operation::Update], apply).await?;
     server.durable(server.api().revision()).await?;
-    respond_with_scale(&scale_in(server, target.served, key).await?, server, format)
+    respond_with_scale(&scale_in(server, target.served, &applied.object).await?, server, format)
 }
 
 /// Sets the replica count in the kind's own field.

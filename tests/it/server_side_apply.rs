@@ -119,13 +119,17 @@ async fn status_and_scale_have_owners_of_their_own_api_13() {
          .spec.replicas"
     );
     let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 5}});
-    let response = apply(&face, &format!("{WEB}/scale"), "fieldManager=hpa&force=true", &scale).await;
-    assert_eq!(
-        (response.status.as_u16(), &response.json()["spec"]["replicas"]),
-        (200, &json!(5)),
-        "{}",
-        response.body
-    );
+    for (query, stored) in [("fieldManager=hpa&force=true&dryRun=All", 3), ("fieldManager=hpa&force=true", 5)]
+    {
+        let response = apply(&face, &format!("{WEB}/scale"), query, &scale).await;
+        assert_eq!(
+            (response.status.as_u16(), &response.json()["spec"]["replicas"]),
+            (200, &json!(5)),
+            "{query}: {}",
+            response.body
+        );
+        assert_eq!(face.get(WEB, &[]).await.json()["spec"]["replicas"], stored, "{query}");
+    }
     let left = apply(&face, WEB, "fieldManager=m", &deployment(None)).await;
     assert_eq!(left.json()["spec"]["replicas"], 5, "another owns it: {}", left.body);
 }
