@@ -4,14 +4,13 @@
 //! All components are this process: they are healthy if it responds.
 
 use axum::response::Response;
-use http::{Method, StatusCode};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::Server;
-use super::negotiate::{MetaVersion, Representation};
-use super::respond::Responder;
 use super::response_format::ResponseFormat;
 use super::table;
+use super::virtual_objects::VirtualObjects;
 use api::ApiError;
 use object::{Kind, Object};
 
@@ -69,28 +68,21 @@ pub(super) fn handle(
             NAMES.iter().copied().filter(is_selected).map(status).collect()
         }
     };
-    let is_single = !target.is_collection();
-    let list = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items});
-    let body = match format.form() {
-        Representation::Table(version) => status_table(version, &found),
-        Representation::Metadata(version) if is_single => version.partial(&found[0]["metadata"]),
-        Representation::Metadata(version) => {
-            let items = found.iter().map(|status| version.partial(&status["metadata"])).collect();
-            list("PartialObjectMetadata", version.api_version(), items)
-        }
-        Representation::Object if is_single => found.into_iter().next().unwrap_or_default(),
-        Representation::Object => list(KIND, API_VERSION, found),
+    let statuses = VirtualObjects {
+        kind: KIND,
+        api_version: API_VERSION.into(),
+        metadata: json!({}),
+        objects: found,
+        is_single: !target.is_collection(),
     };
-    Responder::json(StatusCode::OK, &body)
+    statuses.respond(format, |version, include, all| {
+        let columns = ["Name", "Status", "Message", "Error"].map(|name| (name, "string"));
+        let cells = |status: &Value| json!([status["metadata"]["name"], "Healthy", "ok", ""]);
+        table::of_rows(version, include, &columns, all.iter().map(|status| (status, cells(status))))
+    })
 }
 
 fn status(name: &str) -> Value {
     json!({"kind": KIND, "apiVersion": API_VERSION, "metadata": {"name": name, "creationTimestamp": null},
         "conditions": [{"type": "Healthy", "status": "True", "message": "ok"}]})
-}
-
-fn status_table(version: MetaVersion, all: &[Value]) -> Value {
-    let row = |status: &Value| json!({"cells": [status["metadata"]["name"], "Healthy", "ok", ""], "object": version.partial(&status["metadata"])});
-    let columns = ["Name", "Status", "Message", "Error"].map(|name| (name, "string"));
-    table::of_rows(version, &columns, &all.iter().map(row).collect::<Vec<_>>())
 }

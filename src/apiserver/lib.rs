@@ -76,6 +76,7 @@ mod tls;
 mod transformed_body;
 mod upgrade;
 mod verdicts;
+mod virtual_objects;
 mod watch;
 mod watch_events;
 mod watch_socket;

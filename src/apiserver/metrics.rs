@@ -4,14 +4,14 @@
 //! Nodes and pods without a measurement are not listed, as in the metrics server.
 
 use axum::response::Response;
-use http::{Method, StatusCode};
+use http::Method;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 
 use super::Server;
-use super::negotiate::{MetaVersion, Representation};
-use super::respond::Responder;
 use super::response_format::ResponseFormat;
+use super::table;
+use super::virtual_objects::VirtualObjects;
 use api::usage::{NodeUsage, ResourceUsage};
 use api::{ApiError, Selection};
 use base::clock::time;
@@ -73,23 +73,17 @@ pub(super) fn handle(
         Some(name) => vec![one(server, target, name)?],
         None => all(server, target, &format.query.selection(&server.api().kinds(), target.of.into())?),
     };
-    let single = target.name.is_some();
-    let body = match format.form() {
-        Representation::Table(version) => table(version, &measured),
-        Representation::Object if single => measured.into_iter().next().unwrap_or_default(),
-        Representation::Metadata(version) if single => version.partial(&measured[0]["metadata"]),
-        form => {
-            let listed = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items});
-            match form {
-                Representation::Metadata(version) => {
-                    let items = measured.iter().map(|m| version.partial(&m["metadata"])).collect();
-                    listed("PartialObjectMetadata", version.api_version(), items)
-                }
-                _ => listed(target.kind(), &format!("{GROUP}/{VERSION}"), measured),
-            }
-        }
+    let metrics = VirtualObjects {
+        kind: target.kind(),
+        api_version: format!("{GROUP}/{VERSION}"),
+        metadata: json!({}),
+        objects: measured,
+        is_single: !target.is_collection(),
     };
-    Responder::json(StatusCode::OK, &body)
+    metrics.respond(format, |version, include, all| {
+        let columns = ["Name", "cpu", "memory", "Window"].map(|name| (name, "string"));
+        table::of_rows(version, include, &columns, all.iter().map(|measured| (measured, cells(measured))))
+    })
 }
 
 fn one(server: &Server, target: &MetricsTarget, name: &str) -> Result<Value, ApiError> {
@@ -166,32 +160,17 @@ fn amounts(usage: ResourceUsage) -> Value {
     json!({"cpu": cpu, "memory": format!("{}Ki", usage.memory_bytes.div_ceil(1024))})
 }
 
-fn table(version: MetaVersion, measured: &[Value]) -> Value {
-    let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
-    let rows: Vec<Value> = measured
-        .iter()
-        .map(|m| {
-            let usages: Vec<&Value> = match m["containers"].as_array() {
-                Some(containers) => containers.iter().map(|c| &c["usage"]).collect(),
-                None => vec![&m["usage"]],
-            };
-            let sum = |resource: &str, unit: &str| -> String {
-                let number = |u: &&Value| -> u64 {
-                    u[resource].as_str().and_then(|t| t.trim_end_matches(unit).parse().ok()).unwrap_or(0)
-                };
-                format!("{}{unit}", usages.iter().map(number).sum::<u64>())
-            };
-            json!({
-                "cells": [m["metadata"]["name"], sum("cpu", "n"), sum("memory", "Ki"), m["window"]],
-                "object": version.partial(&m["metadata"]),
-            })
-        })
-        .collect();
-    json!({
-        "kind": "Table", "apiVersion": version.api_version(), "metadata": {},
-        "columnDefinitions": [
-            column("Name", "name"), column("cpu", ""), column("memory", ""), column("Window", ""),
-        ],
-        "rows": rows,
-    })
+/// Returns the cells of a table's row; a pod's usage is the sum of its containers'.
+fn cells(measured: &Value) -> Value {
+    let usages: Vec<&Value> = match measured["containers"].as_array() {
+        Some(containers) => containers.iter().map(|container| &container["usage"]).collect(),
+        None => vec![&measured["usage"]],
+    };
+    let sum = |resource: &str, unit: &str| -> String {
+        let number = |u: &&Value| -> u64 {
+            u[resource].as_str().and_then(|t| t.trim_end_matches(unit).parse().ok()).unwrap_or(0)
+        };
+        format!("{}{unit}", usages.iter().map(number).sum::<u64>())
+    };
+    json!([measured["metadata"]["name"], sum("cpu", "n"), sum("memory", "Ki"), measured["window"]])
 }

@@ -83,8 +83,10 @@ pub(super) fn respond_with_scale(
             let age = human_age_of(scale.metadata.creation_timestamp.as_ref(), now);
             let columns =
                 [("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string")];
-            let row = json!({"cells": [scale.metadata.name, desired, available, age], "object": version.partial(&scale.metadata)});
-            Responder::json(StatusCode::OK, &table::of_rows(version, &columns, &[row]))
+            let cells = json!([scale.metadata.name, desired, available, age]);
+            let object = serde_json::to_value(scale).map_err(|e| ApiError::Internal(e.to_string()))?;
+            let (include, rows) = (format.query.include_object(), std::iter::once((&object, cells)));
+            Responder::json(StatusCode::OK, &table::of_rows(version, include, &columns, rows))
         }
     }
 }

@@ -2,14 +2,15 @@
 //! every pending pod, node by node, and the changes that would make it fit (SCH-9, CON-9).
 
 use axum::response::Response;
-use http::{Method, StatusCode};
+use http::Method;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::Server;
-use super::negotiate::{MetaVersion, Representation};
-use super::respond::Responder;
 use super::response_format::ResponseFormat;
+use super::table;
+use super::virtual_objects::VirtualObjects;
 use api::ApiError;
 use api::verdicts::{FilterRefusal, Hint, NodeVerdict, SchedulingVerdict};
 use base::clock::time;
@@ -75,16 +76,24 @@ pub(super) fn handle(
         let selected = pods.into_iter().filter(|pod| selection.matches(pod.object()));
         selected.filter_map(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?))).collect()
     };
-    let body = match format.form() {
-        Representation::Table(version) => table(server, version, &found),
-        _ if target.pod.is_some() => whole(&found[0].0, &found[0].1),
+    let is_single = !target.is_collection();
+    let to_json = |(pod, verdict): &(SharedObject<Pod>, SchedulingVerdict)| {
         // A list omits the nodes: pods times nodes times filters is more than anyone reads.
-        _ => {
-            json!({"kind": format!("{KIND}List"), "apiVersion": format!("{GROUP}/{VERSION}"), "metadata": {},
-            "items": found.iter().map(|(pod, verdict)| summary(pod, verdict)).collect::<Vec<_>>()})
-        }
+        if is_single { whole(pod, verdict) } else { summary(pod, verdict) }
     };
-    Responder::json(StatusCode::OK, &body)
+    let verdicts = VirtualObjects {
+        kind: KIND,
+        api_version: format!("{GROUP}/{VERSION}"),
+        metadata: json!({}),
+        objects: found.iter().map(to_json).collect(),
+        is_single,
+    };
+    let now = api.server_clock().now();
+    verdicts.respond(format, |version, include, all| {
+        let columns = ["Name", "Attempted", "Would fit"].map(|name| (name, "string"));
+        let cells = found.iter().map(|(pod, verdict)| cells(pod, verdict, now));
+        table::of_rows(version, include, &columns, all.iter().zip(cells))
+    })
 }
 
 fn summary(pod: &SharedObject<Pod>, verdict: &SchedulingVerdict) -> Value {
@@ -117,26 +126,10 @@ fn whole(pod: &SharedObject<Pod>, verdict: &SchedulingVerdict) -> Value {
     value
 }
 
-fn table(server: &Server, version: MetaVersion, found: &[(SharedObject<Pod>, SchedulingVerdict)]) -> Value {
-    let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
-    let now = server.api().server_clock().now();
-    let rows: Vec<Value> = found
-        .iter()
-        .map(|(pod, verdict)| {
-            let hint = verdict.hints.first().map_or_else(
-                || "<none>".to_string(),
-                |hint| format!("{}: {}", hint.node, hint.changes.join(" and ")),
-            );
-            json!({
-                "cells": [pod.name(), human_age(verdict.attempted_at, now), hint],
-                "object": {"kind": "PartialObjectMetadata", "apiVersion": version.api_version(),
-                    "metadata": {"name": pod.name(), "namespace": pod.namespace()}},
-            })
-        })
-        .collect();
-    json!({
-        "kind": "Table", "apiVersion": version.api_version(), "metadata": {},
-        "columnDefinitions": [column("Name", "name"), column("Attempted", ""), column("Would fit", "")],
-        "rows": rows,
-    })
+fn cells(pod: &SharedObject<Pod>, verdict: &SchedulingVerdict, now: Timestamp) -> Value {
+    let hint = verdict.hints.first().map_or_else(
+        || "<none>".to_string(),
+        |hint| format!("{}: {}", hint.node, hint.changes.join(" and ")),
+    );
+    json!([pod.name(), human_age(verdict.attempted_at, now), hint])
 }

@@ -16,11 +16,12 @@ use serde_json::{Value, json};
 use super::Server;
 use super::body;
 use super::durability::ShownRevision;
-use super::negotiate::{Messages, Representation, SupportedTypes};
+use super::negotiate::{Messages, SupportedTypes};
 use super::query::Query;
 use super::respond::Responder;
 use super::response_format::{ResponseFormat, not_allowed};
 use super::verdicts::{GROUP, VERSION};
+use super::virtual_objects::VirtualObjects;
 use api::controller_changes::ObservedController;
 use api::controller_status::StepError;
 use api::{Api, ApiError};
@@ -151,24 +152,16 @@ pub(super) async fn handle(
             vec![ControllerView::new(seen, keys(api, name))]
         }
     };
-    let metadata = json!({"resourceVersion": look.revision.to_string()});
-    let listed = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": metadata, "items": items});
-    let body = match format.form() {
-        Representation::Table(version) => {
-            let include = format.query.include_object();
-            table(version, &views, include, api.server_clock().now(), look.revision, Columns::Defined)
-        }
-        Representation::Object if name.is_some() => views[0].object(),
-        Representation::Metadata(version) if name.is_some() => views[0].partial(version),
-        Representation::Metadata(version) => {
-            let items = views.iter().map(|one| one.partial(version)).collect();
-            listed("PartialObjectMetadata", version.api_version(), items)
-        }
-        Representation::Object => {
-            listed(KIND, &format!("{GROUP}/{VERSION}"), views.iter().map(ControllerView::object).collect())
-        }
+    let controllers = VirtualObjects {
+        kind: KIND,
+        api_version: format!("{GROUP}/{VERSION}"),
+        metadata: json!({"resourceVersion": look.revision.to_string()}),
+        objects: views.iter().map(ControllerView::object).collect(),
+        is_single: name.is_some(),
     };
-    Responder::json(StatusCode::OK, &body)
+    controllers.respond(format, |version, include, _| {
+        table(version, &views, include, api.server_clock().now(), look.revision, Columns::Defined)
+    })
 }
 
 fn changes_expired(name: &str) -> ApiError {

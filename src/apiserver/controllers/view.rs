@@ -70,7 +70,7 @@ impl ControllerView {
         metadata
     }
 
-    pub(super) fn partial(&self, version: MetaVersion) -> Value {
+    fn partial(&self, version: MetaVersion) -> Value {
         version.partial(&self.metadata())
     }
 

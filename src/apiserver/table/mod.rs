@@ -121,13 +121,28 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Returns a table of objects that are not stored. The columns have names and types; the first one is the object's name.
-pub(super) fn of_rows(version: MetaVersion, columns: &[(&str, &str)], rows: &[Value]) -> Value {
+/// Returns a table of objects that are not stored, each with its cells. The columns have names and types; the first
+/// one is the object's name.
+pub(super) fn of_rows<'o>(
+    version: MetaVersion,
+    include: IncludeObject,
+    columns: &[(&str, &str)],
+    rows: impl Iterator<Item = (&'o Value, Value)>,
+) -> Value {
     let column = |(n, (name, type_)): (usize, &(&str, &str))| {
         let format = if n == 0 { "name" } else { "" };
         json!({"name": name, "type": type_, "format": format, "description": "", "priority": 0})
     };
     let columns: Vec<Value> = columns.iter().enumerate().map(column).collect();
+    let row = |(object, cells): (&'o Value, Value)| {
+        let object = match include {
+            IncludeObject::None => Value::Null,
+            IncludeObject::Metadata => version.partial(&object["metadata"]),
+            IncludeObject::Object => object.clone(),
+        };
+        json!({"cells": cells, "object": object})
+    };
+    let rows: Vec<Value> = rows.map(row).collect();
     json!({"kind": "Table", "apiVersion": version.api_version(), "metadata": {}, "columnDefinitions": columns, "rows": rows})
 }
 

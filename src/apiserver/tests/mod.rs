@@ -15,6 +15,7 @@ mod metrics;
 mod old_clients;
 mod old_versions;
 mod profile;
+mod virtual_objects;
 mod zero_values;
 
 use axum::body::Body;
