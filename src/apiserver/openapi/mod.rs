@@ -529,6 +529,12 @@ mod tests {
         assert!(verdict["properties"]["hints"]["items"]["properties"]["changes"].is_object());
         let path = "/apis/podium.dev/v1alpha1/namespaces/{namespace}/schedulingverdicts/{name}";
         assert!(document["paths"][path]["get"].is_object() && document["paths"][path]["put"].is_null());
+        let controller = &document["components"]["schemas"]["dev.podium.v1alpha1.Controller"];
+        let status = &controller["properties"]["status"]["properties"];
+        for field in ["subsystem", "component", "node", "cannotPause", "cannotStep"] {
+            assert_eq!(status[field]["type"], "string", "{field}");
+        }
+        assert_eq!(status["counts"]["items"]["properties"]["count"]["type"], "integer");
     }
 
     #[test]

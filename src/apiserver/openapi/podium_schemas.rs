@@ -216,6 +216,13 @@ fn controller() -> Value {
             ("gated", number("gated is the number of pods with scheduling gates. Scheduler only.")),
         ],
     );
+    let counter = object(
+        "A counter.",
+        [
+            ("name", text("name is the name of the counter.")),
+            ("count", number("count is the present number.")),
+        ],
+    );
     let failures = || number("failures is the number of consecutive failures.");
     let waiting = queued_key(
         "A key that is due.",
@@ -251,11 +258,16 @@ fn controller() -> Value {
                      Stopped.",
                 ),
             ),
+            ("subsystem", text("subsystem is Controllers, Scheduler, Kubelet, Network or Cluster.")),
             ("component", text("component is the controller's component in a Fault's target.")),
+            ("node", text("node is the node of a kubelet.")),
+            ("cannotPause", text("cannotPause is the reason why no Fault pauses the controller.")),
+            ("cannotStep", text("cannotStep is the reason why the controller takes no single steps.")),
             ("workers", number("workers is the maximum number of concurrent reconciles.")),
             ("startedAt", time("startedAt is the time from which the figures count.")),
             ("panics", number("panics is the number of panics since the process started.")),
             ("queue", queue),
+            ("counts", list("counts lists further counters.", counter)),
             ("reconciles", number("reconciles is the number of finished reconciles, with any result.")),
             ("errors", number("errors is the number of reconciles that failed or panicked.")),
             ("lastMinute", number("lastMinute is the number of reconciles that ended in the last minute.")),
