@@ -58,25 +58,11 @@ fn collect(message: &str, inlined: &mut Vec<u32>, found: &mut impl FnMut(&str, F
     }
 }
 
-/// Writes an object or struct as the message of its type. Fields that the message lacks are left out.
-pub(super) struct Message<'a> {
-    pub(super) out: &'a mut Vec<u8>,
-    pub(super) ty: TypeId,
-    /// The object's `managedFields`, if its serialized metadata lacks them.
-    pub(super) owners: Option<&'a Value>,
-}
-
-impl<'a> Message<'a> {
-    fn fields(self) -> Fields<'a> {
-        let Self { out, ty, owners } = self;
-        Fields { out, ty, owners, open: None, inlined: BTreeMap::new(), key: String::new() }
-    }
-}
-
 /// Writes the fields of a message.
 pub(super) struct Fields<'a> {
     out: &'a mut Vec<u8>,
     ty: TypeId,
+    /// The object's `managedFields`, if its serialized metadata lacks them.
     owners: Option<&'a Value>,
     /// The message's start in an enclosing message.
     open: Option<OpenMessage>,
@@ -159,9 +145,14 @@ fn key_text<T: ?Sized + Serialize>(key: &T) -> Result<String, Error> {
     }
 }
 
-/// Writes a field's value under the field's number; for a list, each element.
-struct Field<'a> {
+/// The number of an object that is not a field of another one.
+const ROOT: u32 = 0;
+
+/// Writes a field's value under the field's number; for a list, each element. Object fields that the message lacks are
+/// left out.
+pub(super) struct Field<'a> {
     out: &'a mut Vec<u8>,
+    /// The field's number; [`ROOT`] for the whole object.
     number: u32,
     shape: &'a Shape,
     owners: Option<&'a Value>,
@@ -194,10 +185,15 @@ fn write_item<T: Serialize + ?Sized>(field: Field<'_>, value: &T) -> Result<(), 
 }
 
 impl<'a> Field<'a> {
+    /// Writes a whole object of this shape; `owners` are its `managedFields`, if its serialized metadata lacks them.
+    pub(super) fn root(out: &'a mut Vec<u8>, shape: &'a Shape, owners: Option<&'a Value>) -> Self {
+        Self { out, number: ROOT, shape, owners }
+    }
+
     fn fields(self) -> Result<Fields<'a>, Error> {
         let Self { out, number, shape: Shape::Object(ty), owners } = self else { return Err(Error) };
-        let open = Some(OpenMessage::message(out, number));
-        Ok(Fields { open, ..Message { out, ty: *ty, owners }.fields() })
+        let open = (number != ROOT).then(|| OpenMessage::message(out, number));
+        Ok(Fields { out, ty: *ty, owners, open, inlined: BTreeMap::new(), key: String::new() })
     }
 
     fn integer(self, value: i64) -> Result<(), Error> {
@@ -312,123 +308,18 @@ impl SerializeMap for Entries<'_> {
     }
 }
 
-/// Rejects value types that no Kubernetes type has.
-macro_rules! refused {
-    ($($name:ident($($ty:ty),*)),*) => {
-        $(fn $name(self, $(_: $ty),*) -> Result<Self::Ok, Error> { Err(Error) })*
-    };
-}
-
-macro_rules! refused_compounds {
-    () => {
-        type SerializeTuple = Impossible<(), Error>;
-        type SerializeTupleStruct = Impossible<(), Error>;
-        type SerializeTupleVariant = Impossible<(), Error>;
-        type SerializeStructVariant = Impossible<(), Error>;
-
-        fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Error> {
-            Err(Error)
-        }
-
-        fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeTuple, Error> {
-            Err(Error)
-        }
-
-        fn serialize_tuple_variant(
-            self,
-            _: &'static str,
-            _: u32,
-            _: &'static str,
-            _: usize,
-        ) -> Result<Self::SerializeTuple, Error> {
-            Err(Error)
-        }
-
-        fn serialize_struct_variant(
-            self,
-            _: &'static str,
-            _: u32,
-            _: &'static str,
-            _: usize,
-        ) -> Result<Self::SerializeTuple, Error> {
-            Err(Error)
-        }
-
-        fn serialize_newtype_variant<T: ?Sized + Serialize>(
-            self,
-            _: &'static str,
-            _: u32,
-            _: &'static str,
-            _: &T,
-        ) -> Result<(), Error> {
-            Err(Error)
-        }
-    };
-}
-
-impl<'a> Serializer for Message<'a> {
-    type Ok = ();
-    type Error = Error;
-    type SerializeSeq = Impossible<(), Error>;
-    type SerializeMap = Fields<'a>;
-    type SerializeStruct = Fields<'a>;
-
-    refused_compounds!();
-    refused!(
-        serialize_bool(bool),
-        serialize_i8(i8),
-        serialize_i16(i16),
-        serialize_i32(i32),
-        serialize_i64(i64),
-        serialize_u8(u8),
-        serialize_u16(u16),
-        serialize_u32(u32),
-        serialize_u64(u64),
-        serialize_f32(f32),
-        serialize_f64(f64),
-        serialize_char(char),
-        serialize_str(&str),
-        serialize_bytes(&[u8]),
-        serialize_none(),
-        serialize_unit(),
-        serialize_unit_struct(&'static str),
-        serialize_unit_variant(&'static str, u32, &'static str)
-    );
-
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, Error> {
-        Err(Error)
-    }
-
-    fn serialize_some<T: ?Sized + Serialize>(self, value: &T) -> Result<(), Error> {
-        value.serialize(self)
-    }
-
-    fn serialize_newtype_struct<T: ?Sized + Serialize>(
-        self,
-        _: &'static str,
-        value: &T,
-    ) -> Result<(), Error> {
-        value.serialize(self)
-    }
-
-    fn serialize_map(self, _: Option<usize>) -> Result<Fields<'a>, Error> {
-        Ok(self.fields())
-    }
-
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Fields<'a>, Error> {
-        Ok(self.fields())
-    }
-}
-
 impl<'a> Serializer for Field<'a> {
     type Ok = ();
     type Error = Error;
     type SerializeSeq = Elements<'a>;
+    type SerializeTuple = Impossible<(), Error>;
+    type SerializeTupleStruct = Impossible<(), Error>;
+    type SerializeTupleVariant = Impossible<(), Error>;
     type SerializeMap = Entries<'a>;
     type SerializeStruct = Fields<'a>;
+    type SerializeStructVariant = Impossible<(), Error>;
 
-    refused_compounds!();
-    refused!(serialize_char(char), serialize_bytes(&[u8]));
+    base::json_serializer_methods!();
 
     fn serialize_bool(self, value: bool) -> Result<(), Error> {
         if *self.shape != Shape::Scalar(Scalar::Bool) {
@@ -438,40 +329,12 @@ impl<'a> Serializer for Field<'a> {
         Ok(())
     }
 
-    fn serialize_i8(self, value: i8) -> Result<(), Error> {
-        self.integer(value.into())
-    }
-
-    fn serialize_i16(self, value: i16) -> Result<(), Error> {
-        self.integer(value.into())
-    }
-
-    fn serialize_i32(self, value: i32) -> Result<(), Error> {
-        self.integer(value.into())
-    }
-
     fn serialize_i64(self, value: i64) -> Result<(), Error> {
         self.integer(value)
     }
 
-    fn serialize_u8(self, value: u8) -> Result<(), Error> {
-        self.integer(value.into())
-    }
-
-    fn serialize_u16(self, value: u16) -> Result<(), Error> {
-        self.integer(value.into())
-    }
-
-    fn serialize_u32(self, value: u32) -> Result<(), Error> {
-        self.integer(value.into())
-    }
-
     fn serialize_u64(self, value: u64) -> Result<(), Error> {
         self.integer(i64::try_from(value).map_err(|_| Error)?)
-    }
-
-    fn serialize_f32(self, value: f32) -> Result<(), Error> {
-        self.serialize_f64(value.into())
     }
 
     fn serialize_f64(self, value: f64) -> Result<(), Error> {
@@ -487,32 +350,8 @@ impl<'a> Serializer for Field<'a> {
         self.text(text)
     }
 
-    fn serialize_none(self) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn serialize_unit(self) -> Result<(), Error> {
         Ok(())
-    }
-
-    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Error> {
-        self.text(variant)
-    }
-
-    fn serialize_some<T: ?Sized + Serialize>(self, value: &T) -> Result<(), Error> {
-        value.serialize(self)
-    }
-
-    fn serialize_newtype_struct<T: ?Sized + Serialize>(
-        self,
-        _: &'static str,
-        value: &T,
-    ) -> Result<(), Error> {
-        value.serialize(self)
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Elements<'a>, Error> {

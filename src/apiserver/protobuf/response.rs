@@ -5,11 +5,11 @@
 
 use serde_json::Value;
 
-use super::encode::Message;
+use super::encode::Field;
 use super::writer::{OpenMessage, put_bytes, put_head};
 use super::{MAGIC, has_message, type_of};
 use api::ApiError;
-use apimachinery::schema::{TypeId, graph};
+use apimachinery::schema::{Shape, TypeId, graph};
 use object::{Object, ServedKind};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -39,15 +39,15 @@ fn broken() -> ApiError {
 
 /// Returns an object as a message without its envelope.
 pub(crate) fn object(served: ServedKind, object: &Object) -> Result<Vec<u8>, ApiError> {
-    let ty = message_type(served).ok_or_else(broken)?;
+    let shape = Shape::Object(message_type(served).ok_or_else(broken)?);
     let mut out = Vec::new();
     let written = if let ServedKind::Stored(_) = served {
         let owners = object.managed_fields();
         let owners = (!owners.is_empty()).then(|| owners.to_value());
-        object.serialize_content(Message { out: &mut out, ty, owners: owners.as_ref() })
+        object.serialize_content(Field::root(&mut out, &shape, owners.as_ref()))
     } else {
         let value = served.value(object);
-        serde::Serialize::serialize(&value, Message { out: &mut out, ty, owners: None })
+        serde::Serialize::serialize(&value, Field::root(&mut out, &shape, None))
     };
     written.map_err(|_| broken())?;
     Ok(out)
@@ -65,10 +65,9 @@ fn metadata_alone(metadata: &Value) -> Result<Vec<u8>, ApiError> {
 }
 
 fn put_metadata(out: &mut Vec<u8>, schema: &str, metadata: &Value) -> Result<(), ApiError> {
-    let ty = graph().named(schema).ok_or_else(broken)?;
+    let shape = Shape::Object(graph().named(schema).ok_or_else(broken)?);
     let open = OpenMessage::message(out, METADATA);
-    let content = Message { out, ty, owners: None };
-    serde::Serialize::serialize(metadata, content).map_err(|_| broken())?;
+    serde::Serialize::serialize(metadata, Field::root(out, &shape, None)).map_err(|_| broken())?;
     open.close(out);
     Ok(())
 }
@@ -141,7 +140,7 @@ pub(crate) fn of_value(value: &Value) -> Option<Vec<u8>> {
     } else {
         let ty = type_of(api_version, kind).filter(|_| !api_version.starts_with("apiextensions.k8s.io/"))?;
         let mut out = Vec::new();
-        serde::Serialize::serialize(value, Message { out: &mut out, ty, owners: None }).ok()?;
+        serde::Serialize::serialize(value, Field::root(&mut out, &Shape::Object(ty), None)).ok()?;
         out
     };
     Some(enveloped(api_version, kind, &message))
