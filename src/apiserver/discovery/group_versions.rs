@@ -1,6 +1,7 @@
 //! The resources of the API by group and version: those of the Kind table, and those that are served but
 //! never stored.
 
+use crate::{component_statuses, controllers, metrics, verdicts};
 use api::served_kinds::{Kinds, ServedResource};
 use base::sort::SliceOrder;
 use kinds::ServedSchema;
@@ -73,6 +74,8 @@ const TERMINATING_VERBS: &[&str] = &["delete", "deletecollection", "get", "list"
 const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
 const CREATE: &[&str] = &["create"];
 const CHANGE: &[&str] = &["get", "patch", "update"];
+const READ: &[&str] = &["get", "list"];
+const WATCH: &[&str] = &["get", "list", "watch"];
 
 /// Returns true if a deletion returns the last state of the object, as for these kinds in Kubernetes, and not a Status.
 pub(crate) fn returns_deleted(kind: Kind) -> bool {
@@ -103,19 +106,33 @@ pub(crate) fn verbs(kind: Kind) -> &'static [&'static str] {
     if kind == Kind::Namespace { NAMESPACE_VERBS } else { VERBS }
 }
 
-/// Actions that are executed and never stored: group, version, plural, kind, and true if namespaced.
-const ACTIONS: &[(&str, &str, &str, &str, bool)] = &[
-    ("", "v1", "bindings", "Binding", true),
-    ("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", false),
-    ("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", false),
-    ("authorization.k8s.io", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", true),
-    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false),
-    ("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", false),
-    ("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", false),
-];
+/// A resource that is served and never stored: group, version, plural, kind, true if namespaced, short names, verbs.
+type VirtualResource = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    bool,
+    &'static [&'static str],
+    &'static [&'static str],
+);
 
-/// Usage of nodes and pods: plural, kind, and true if namespaced.
-const METRICS: [(&str, &str, bool); 2] = [("nodes", "NodeMetrics", false), ("pods", "PodMetrics", true)];
+/// Actions, and reports on the cluster.
+#[rustfmt::skip]
+const VIRTUAL_RESOURCES: &[VirtualResource] = &[
+    ("", "v1", "bindings", "Binding", true, &[], CREATE),
+    ("", "v1", component_statuses::PLURAL, component_statuses::KIND, false, &["cs"], READ),
+    ("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", false, &[], CREATE),
+    ("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", false, &[], CREATE),
+    ("authorization.k8s.io", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", true, &[], CREATE),
+    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false, &[], CREATE),
+    ("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", false, &[], CREATE),
+    ("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", false, &[], CREATE),
+    (metrics::GROUP, metrics::VERSION, "nodes", "NodeMetrics", false, &[], READ),
+    (metrics::GROUP, metrics::VERSION, "pods", "PodMetrics", true, &[], READ),
+    (verdicts::GROUP, verdicts::VERSION, verdicts::PLURAL, verdicts::KIND, true, &["verdict"], READ),
+    (verdicts::GROUP, verdicts::VERSION, controllers::PLURAL, controllers::KIND, false, &["xc"], WATCH),
+];
 
 /// The group that is listed last: its kinds are in other groups too, and clients resolve a short name to the
 /// first group that has it.
@@ -125,93 +142,8 @@ const LAST_GROUP: &str = "extensions";
 /// first.
 pub(crate) fn served(kinds: &Kinds) -> Vec<ServedGroupVersion> {
     let stored = kinds.served().map(|resource| stored(kinds, resource));
-    let actions = ACTIONS.iter().map(|(group, version, plural, kind, namespaced)| Resource {
-        group,
-        version,
-        kind,
-        plural,
-        singular: plural.trim_end_matches('s').into(),
-        namespaced: *namespaced,
-        short_names: Vec::new(),
-        categories: Vec::new(),
-        verbs: CREATE,
-        parts: Vec::new(),
-        returns_deleted: false,
-        list_kind: format!("{kind}List"),
-        schema: None,
-    });
-    let metrics = METRICS.iter().map(|(plural, kind, namespaced)| Resource {
-        group: crate::metrics::GROUP,
-        version: crate::metrics::VERSION,
-        kind,
-        plural,
-        singular: String::new(),
-        namespaced: *namespaced,
-        short_names: Vec::new(),
-        categories: Vec::new(),
-        verbs: &["get", "list"],
-        parts: Vec::new(),
-        returns_deleted: false,
-        list_kind: format!("{kind}List"),
-        schema: None,
-    });
-    let kind = crate::component_statuses::KIND;
-    let components = std::iter::once(Resource {
-        group: "",
-        version: "v1",
-        kind,
-        plural: crate::component_statuses::PLURAL,
-        singular: "componentstatus".into(),
-        namespaced: false,
-        short_names: vec!["cs".into()],
-        categories: Vec::new(),
-        verbs: &["get", "list"],
-        parts: Vec::new(),
-        returns_deleted: false,
-        list_kind: format!("{kind}List"),
-        schema: None,
-    });
-    let kind = crate::verdicts::KIND;
-    let verdicts = std::iter::once(Resource {
-        group: crate::verdicts::GROUP,
-        version: crate::verdicts::VERSION,
-        kind,
-        plural: crate::verdicts::PLURAL,
-        singular: "schedulingverdict".into(),
-        namespaced: true,
-        short_names: vec!["verdict".into()],
-        categories: Vec::new(),
-        verbs: &["get", "list"],
-        parts: Vec::new(),
-        returns_deleted: false,
-        list_kind: format!("{kind}List"),
-        schema: None,
-    });
-    let kind = crate::controllers::KIND;
-    let controllers = std::iter::once(Resource {
-        group: crate::verdicts::GROUP,
-        version: crate::verdicts::VERSION,
-        kind,
-        plural: crate::controllers::PLURAL,
-        singular: "controller".into(),
-        namespaced: false,
-        short_names: vec!["xc".into()],
-        categories: Vec::new(),
-        verbs: &["get", "list", "watch"],
-        parts: vec![ResourcePart {
-            name: crate::controllers::STEP,
-            group: crate::verdicts::GROUP,
-            version: crate::verdicts::VERSION,
-            kind: crate::controllers::STEP_KIND,
-            verbs: CREATE,
-        }],
-        returns_deleted: false,
-        list_kind: format!("{kind}List"),
-        schema: None,
-    });
     let mut all: Vec<ServedGroupVersion> = Vec::new();
-    for resource in stored.chain(actions).chain(components).chain(metrics).chain(verdicts).chain(controllers)
-    {
+    for resource in stored.chain(virtual_resources()) {
         match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
             Some(served) => served.resources.push(resource),
             None => all.push(ServedGroupVersion {
@@ -232,6 +164,34 @@ pub(crate) fn served(kinds: &Kinds) -> Vec<ServedGroupVersion> {
             .then_with(|| age(b.version).cmp(&age(a.version)))
     });
     all
+}
+
+fn virtual_resources() -> impl Iterator<Item = Resource> {
+    VIRTUAL_RESOURCES.iter().map(|&(group, version, plural, kind, namespaced, short_names, verbs)| {
+        let step = || ResourcePart {
+            name: controllers::STEP,
+            group,
+            version,
+            kind: controllers::STEP_KIND,
+            verbs: CREATE,
+        };
+        Resource {
+            group,
+            version,
+            kind,
+            plural,
+            // As in the metrics server.
+            singular: if group == metrics::GROUP { String::new() } else { kind.to_lowercase() },
+            namespaced,
+            short_names: short_names.iter().copied().map(Into::into).collect(),
+            categories: Vec::new(),
+            verbs,
+            parts: (kind == controllers::KIND).then(step).into_iter().collect(),
+            returns_deleted: false,
+            list_kind: format!("{kind}List"),
+            schema: None,
+        }
+    })
 }
 
 fn stored(kinds: &Kinds, resource: ServedResource) -> Resource {
