@@ -301,7 +301,7 @@ impl ConversionBatch {
         timeout: Duration,
     ) -> Result<impl Future<Output = Result<Bytes, String>> + Send + 'static + use<>, String> {
         let target = webhook.target.as_ref().map_err(Clone::clone)?;
-        let version = review::Version::first_of(&webhook.review_versions)?;
+        let version = review::version(&webhook.review_versions)?;
         let objects = review.indices.iter().map(|place| &*self.objects[*place]);
         let body = review::request(version, &review.uid, &self.served.api_version(), objects);
         target.call(api, body.into(), timeout, MAX_RESPONSE_BYTES)
@@ -340,8 +340,8 @@ impl ConversionBatch {
         let Review { uid, indices: places, .. } = review;
         let failed = |reason: String| format!("failed: {reason}");
         let body = response.map_err(|why| (ConversionFailure::Call, failed(why)))?;
-        let read = review::Version::first_of(&webhook.review_versions)
-            .and_then(|version| review::read(version, &uid, &body));
+        let read =
+            review::version(&webhook.review_versions).and_then(|version| review::read(version, &uid, &body));
         let converted = read.map_err(|why| (ConversionFailure::Malformed, failed(why)))?;
         if converted.len() != places.len() {
             let counts = format!("returned {} objects, expected {}", converted.len(), places.len());

@@ -6,6 +6,7 @@ mod connector;
 mod error_text;
 mod exchange;
 mod queue;
+mod review;
 mod tls;
 
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub(crate) use connector::connect;
 pub(crate) use error_text::{first_errors_within_limit, truncate_error};
 pub use exchange::{OpenExchange, exchange};
 pub use queue::{CallPermit, CallQueue, Callee, CalleePermit};
+pub(crate) use review::{Review, ReviewVersion};
 pub(crate) use tls::{Trust, config};
 
 /// The default port of a webhook's service.

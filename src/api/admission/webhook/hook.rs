@@ -4,17 +4,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
-    WebhookClientConfig,
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 
-use super::review::{self, Version};
+use super::review;
 use crate::admission::activation::RequestActivation;
 use crate::admission::attributes::{Attributes, Operation};
 use crate::admission::matching::{Rules, Selectors};
-use crate::webhook_client::{Callee, DEADLINE_EXCEEDED, ServiceTarget, Target};
+use crate::webhook_client::{Callee, DEADLINE_EXCEEDED, ReviewVersion, ServiceTarget, Target};
 use crate::{Api, ApiError};
 use apimachinery::validate::{FieldErrors, Path};
 use base::quote::quote;
@@ -46,46 +44,38 @@ pub(super) struct Webhook {
     /// It has no side effects in dry runs.
     supports_dry_run: bool,
     timeout: Duration,
-    pub(super) version: Option<Version>,
+    pub(super) version: Option<ReviewVersion>,
     target: Result<Target, String>,
 }
 
-/// The common fields of both types.
-struct WebhookAccessor<'a> {
-    kind: &'static str,
-    configuration: &'a str,
-    name: &'a str,
-    rules: Option<&'a Vec<RuleWithOperations>>,
-    match_policy: Option<&'a str>,
-    namespace_selector: Option<&'a LabelSelector>,
-    object_selector: Option<&'a LabelSelector>,
-    match_conditions: Option<&'a Vec<MatchCondition>>,
-    failure_policy: Option<&'a str>,
-    reinvocation_policy: Option<&'a str>,
-    side_effects: &'a str,
-    timeout_seconds: Option<i32>,
-    versions: &'a [String],
-    client_config: &'a WebhookClientConfig,
-}
-
-macro_rules! given {
-    ($in:expr, $of:expr, $reinvocation:expr) => {
-        Webhook::new(&WebhookAccessor {
-            kind: $in.kind().info().plural,
-            configuration: $in.name(),
-            name: &$of.name,
-            rules: $of.rules.as_ref(),
-            match_policy: $of.match_policy.as_deref(),
-            namespace_selector: $of.namespace_selector.as_ref(),
-            object_selector: $of.object_selector.as_ref(),
-            match_conditions: $of.match_conditions.as_ref(),
-            failure_policy: $of.failure_policy.as_deref(),
-            reinvocation_policy: $reinvocation,
-            side_effects: &$of.side_effects,
-            timeout_seconds: $of.timeout_seconds,
-            versions: &$of.admission_review_versions,
-            client_config: &$of.client_config,
-        })
+/// Compiles a webhook of either type.
+macro_rules! webhook {
+    ($configuration:expr, $hook:expr, $requests_reinvocation:expr) => {
+        Webhook {
+            name: $hook.name.clone(),
+            configuration: $configuration.name().into(),
+            callee: Callee::new(
+                format!("{}/{}", $configuration.kind().info().plural, $configuration.name()),
+                MAX_REQUESTS,
+            ),
+            rules: Rules::new($hook.rules.as_ref(), $hook.match_policy.as_deref()),
+            selectors: Selectors::new($hook.namespace_selector.as_ref(), $hook.object_selector.as_ref()),
+            // An invalid condition fails when it is evaluated.
+            conditions: Conditions::read(
+                &mut FieldErrors::default(),
+                &Path::root("matchConditions"),
+                $hook.match_conditions.as_deref().unwrap_or_default(),
+                false,
+            ),
+            ignores_failure: $hook.failure_policy.as_deref() == Some("Ignore"),
+            requests_reinvocation: $requests_reinvocation,
+            supports_dry_run: matches!($hook.side_effects.as_str(), "None" | "NoneOnDryRun"),
+            timeout: Duration::from_secs(
+                $hook.timeout_seconds.unwrap_or(TIMEOUT_SECONDS).unsigned_abs().into(),
+            ),
+            version: ReviewVersion::first_of(&$hook.admission_review_versions),
+            target: target(&$hook.client_config),
+        }
     };
 }
 
@@ -93,38 +83,16 @@ macro_rules! given {
 pub(super) fn of_configuration(object: &Object) -> Vec<Webhook> {
     if let Some(configuration) = object.get::<MutatingWebhookConfiguration>() {
         let hooks = configuration.webhooks.iter().flatten();
-        return hooks.map(|hook| given!(object, hook, hook.reinvocation_policy.as_deref())).collect();
+        let compiled =
+            hooks.map(|hook| webhook!(object, hook, hook.reinvocation_policy.as_deref() == Some("IfNeeded")));
+        return compiled.collect();
     }
     let configuration = object.get::<ValidatingWebhookConfiguration>();
     let hooks = configuration.and_then(|configuration| configuration.webhooks.as_ref());
-    hooks.into_iter().flatten().map(|hook| given!(object, hook, None)).collect()
+    hooks.into_iter().flatten().map(|hook| webhook!(object, hook, false)).collect()
 }
 
 impl Webhook {
-    fn new(given: &WebhookAccessor<'_>) -> Self {
-        let seconds = given.timeout_seconds.unwrap_or(TIMEOUT_SECONDS);
-        Self {
-            name: given.name.into(),
-            configuration: given.configuration.into(),
-            callee: Callee::new(format!("{}/{}", given.kind, given.configuration), MAX_REQUESTS),
-            rules: Rules::new(given.rules, given.match_policy),
-            selectors: Selectors::new(given.namespace_selector, given.object_selector),
-            // An invalid condition fails when it is evaluated.
-            conditions: Conditions::read(
-                &mut FieldErrors::default(),
-                &Path::root("matchConditions"),
-                given.match_conditions.map_or(&[], Vec::as_slice),
-                false,
-            ),
-            ignores_failure: given.failure_policy == Some("Ignore"),
-            requests_reinvocation: given.reinvocation_policy == Some("IfNeeded"),
-            supports_dry_run: matches!(given.side_effects, "None" | "NoneOnDryRun"),
-            timeout: Duration::from_secs(seconds.unsigned_abs().into()),
-            version: Version::first_of(given.versions),
-            target: target(given.client_config),
-        }
-    }
-
     /// Returns true if a request with one of these operations could match.
     pub(super) fn may_match(&self, operations: &[Operation], kind: Kind, subresource: &str) -> bool {
         self.rules.may_match(operations, kind, subresource)

@@ -9,39 +9,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ApiError;
-use crate::webhook_client::{first_errors_within_limit, truncate_error};
+use crate::webhook_client::{Review, ReviewVersion, first_errors_within_limit, truncate_error};
 use base::quote::quote;
 
+const GROUP: &str = "admission.k8s.io";
 const KIND: &str = "AdmissionReview";
-
-/// The version of reviews that a webhook reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Version {
-    V1,
-    V1Beta1,
-}
-
-impl Version {
-    /// Returns the first supported version among those that a webhook reads.
-    pub(super) fn first_of(versions: &[String]) -> Option<Self> {
-        versions.iter().find_map(|version| match version.as_str() {
-            "v1" => Some(Self::V1),
-            "v1beta1" => Some(Self::V1Beta1),
-            _ => None,
-        })
-    }
-
-    fn api_version(self) -> &'static str {
-        match self {
-            Self::V1 => "admission.k8s.io/v1",
-            Self::V1Beta1 => "admission.k8s.io/v1beta1",
-        }
-    }
-
-    fn label(self) -> String {
-        format!("{}, Kind={KIND}", self.api_version())
-    }
-}
 
 /// The type of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +33,8 @@ impl WebhookType {
 }
 
 /// Returns the review that is sent to a webhook.
-pub(super) fn request(version: Version, request: Value) -> Value {
-    let mut review = json!({"kind": KIND, "apiVersion": version.api_version()});
+pub(super) fn request(version: ReviewVersion, request: Value) -> Value {
+    let mut review = json!({"kind": KIND, "apiVersion": version.api_version(GROUP)});
     review["request"] = request;
     review
 }
@@ -81,16 +53,6 @@ pub(super) struct ReviewResult {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Review {
-    #[serde(default)]
-    kind: String,
-    #[serde(default)]
-    api_version: String,
-    response: Option<Response>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Response {
     #[serde(default)]
     uid: String,
@@ -105,25 +67,23 @@ struct Response {
 
 /// Parses a response; the error is the problem with it.
 pub(super) fn read(
-    version: Version,
+    version: ReviewVersion,
     webhook_type: WebhookType,
     uid: &str,
     body: &[u8],
 ) -> Result<ReviewResult, String> {
-    let review: Review = serde_json::from_slice(body)
-        .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+    let review = Review::<Response>::parse(body)?;
+    let expected = version.api_version(GROUP);
     let found = (review.api_version.as_str(), review.kind.as_str());
-    if found != (version.api_version(), KIND) && (version == Version::V1 || found != ("", "")) {
+    if found != (expected.as_str(), KIND) && (version == ReviewVersion::V1 || found != ("", "")) {
         return Err(format!(
-            "received invalid webhook response: expected webhook response of {}, got {}, Kind={}",
-            version.label(),
-            found.0,
-            found.1
+            "received invalid webhook response: expected webhook response of {expected}, Kind={KIND}, got {}, Kind={}",
+            found.0, found.1
         ));
     }
     let invalid = |reason: &str| Err(format!("received invalid webhook response: {reason}"));
     let Some(response) = review.response else { return invalid("webhook response was absent") };
-    if version == Version::V1 && response.uid != uid {
+    if version == ReviewVersion::V1 && response.uid != uid {
         return invalid(&format!("expected response.uid={}, got {}", quote(uid), quote(&response.uid)));
     }
     let encoded = response.patch.filter(|patch| !patch.is_empty());
@@ -134,10 +94,10 @@ pub(super) fn read(
         (WebhookType::Validating, _, Some(_)) => {
             return invalid("validating webhook may not return response.patchType");
         }
-        (WebhookType::Mutating, true, None) if version == Version::V1 => {
+        (WebhookType::Mutating, true, None) if version == ReviewVersion::V1 => {
             return invalid("webhook returned response.patch but not response.patchType");
         }
-        (WebhookType::Mutating, false, Some(_)) if version == Version::V1 => {
+        (WebhookType::Mutating, false, Some(_)) if version == ReviewVersion::V1 => {
             return invalid("webhook returned response.patchType but not response.patch");
         }
         (WebhookType::Mutating, true, Some(other)) if other != "JSONPatch" => {
@@ -198,49 +158,49 @@ mod tests {
         let beta = |response: Value| json!({"kind": KIND, "apiVersion": "admission.k8s.io/v1beta1", "response": response});
         let invalid = "received invalid webhook response: ";
         for (version, sort, body, expected) in [
-            (Version::V1, Validating, v1(json!({"uid": "u", "allowed": true})), ""),
+            (ReviewVersion::V1, Validating, v1(json!({"uid": "u", "allowed": true})), ""),
             (
-                Version::V1,
+                ReviewVersion::V1,
                 Mutating,
                 v1(json!({"uid": "u", "allowed": true, "patch": "W10=", "patchType": "JSONPatch"})),
                 "",
             ),
-            (Version::V1Beta1, Mutating, beta(json!({"allowed": true, "patch": "W10="})), ""),
-            (Version::V1Beta1, Validating, json!({"response": {"allowed": true}}), ""),
+            (ReviewVersion::V1Beta1, Mutating, beta(json!({"allowed": true, "patch": "W10="})), ""),
+            (ReviewVersion::V1Beta1, Validating, json!({"response": {"allowed": true}}), ""),
             (
-                Version::V1,
+                ReviewVersion::V1,
                 Validating,
                 v1(json!({"uid": "other", "allowed": true})),
                 "expected response.uid=\"u\", got \"other\"",
             ),
-            (Version::V1, Validating, v1(Value::Null), "webhook response was absent"),
+            (ReviewVersion::V1, Validating, v1(Value::Null), "webhook response was absent"),
             (
-                Version::V1,
+                ReviewVersion::V1,
                 Validating,
                 beta(json!({"uid": "u", "allowed": true})),
                 "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got \
                  admission.k8s.io/v1beta1, Kind=AdmissionReview",
             ),
             (
-                Version::V1,
+                ReviewVersion::V1,
                 Validating,
                 v1(json!({"uid": "u", "allowed": false, "patch": "W10="})),
                 "validating webhook may not return response.patch",
             ),
             (
-                Version::V1,
+                ReviewVersion::V1,
                 Validating,
                 v1(json!({"uid": "u", "allowed": true, "patchType": "JSONPatch"})),
                 "validating webhook may not return response.patchType",
             ),
             (
-                Version::V1,
+                ReviewVersion::V1,
                 Mutating,
                 v1(json!({"uid": "u", "allowed": true, "patch": "W10="})),
                 "webhook returned response.patch but not response.patchType",
             ),
             (
-                Version::V1,
+                ReviewVersion::V1,
                 Mutating,
                 v1(json!({"uid": "u", "allowed": true, "patchType": "JSONPatch"})),
                 "webhook returned response.patchType but not response.patch",
@@ -252,10 +212,10 @@ mod tests {
             assert_eq!(read, expected, "{body}");
         }
         let merge = v1(json!({"uid": "u", "allowed": true, "patch": "e30=", "patchType": "Merge"}));
-        let merge = read(Version::V1, Mutating, "u", merge.to_string().as_bytes());
+        let merge = read(ReviewVersion::V1, Mutating, "u", merge.to_string().as_bytes());
         assert_eq!(merge.unwrap_err(), "unsupported patch type \"Merge\"");
         for garbage in ["", "<html>", "[]", "{\"response\": 7}", "\u{0}"] {
-            assert!(read(Version::V1, Validating, "u", garbage.as_bytes()).is_err(), "{garbage}");
+            assert!(read(ReviewVersion::V1, Validating, "u", garbage.as_bytes()).is_err(), "{garbage}");
         }
     }
 
