@@ -7,7 +7,7 @@ use k8s_openapi::api::authentication::v1::{
 use k8s_openapi::api::core::v1::{Node, Pod, Secret, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::jwt::{BoundObjectRef, Claims};
+use super::jwt::{AccountClaims, BoundObjectRef, Claims};
 use crate::{Api, ApiError, Cause};
 use base::clock::time;
 use object::{Key, Kind, SharedObject, TypedKind};
@@ -85,18 +85,15 @@ impl Api {
         let extended = seconds == EXTENDED_REQUEST_SECONDS
             && bound.pod.is_some()
             && audiences.iter().all(|a| *a == issuer);
-        let claims = Claims {
-            id: base::random::uuid(),
-            audiences: audiences.clone(),
-            issued_at: now,
-            not_before: now,
-            expires_at: now.saturating_add(if extended { EXTENDED_SECONDS } else { seconds }),
-            warn_after: extended.then(|| now.saturating_add(seconds)),
+        let bound = AccountClaims {
             namespace: account.namespace.clone(),
             account: BoundObjectRef { name: of.name().into(), uid: of.uid().into() },
+            warn_after: extended.then(|| now.saturating_add(seconds)),
             ..bound
         };
-        let token = self.inner.signer.sign(&claims, &issuer).map_err(ApiError::Internal)?;
+        let expires_at = now.saturating_add(if extended { EXTENDED_SECONDS } else { seconds });
+        let claims = Claims::new(&issuer, audiences.clone(), now, expires_at, bound);
+        let token = self.inner.signer.sign(&claims).map_err(ApiError::Internal)?;
         let expires = Timestamp::from_second(now)
             .and_then(|at| at.checked_add(SignedDuration::from_secs(seconds)))
             .unwrap_or(Timestamp::MAX);
@@ -121,20 +118,8 @@ impl Api {
         &self,
         account: &Key,
         reference: Option<&mut BoundObjectReference>,
-    ) -> Result<Claims, ApiError> {
-        let mut claims = Claims {
-            id: String::new(),
-            audiences: Vec::new(),
-            issued_at: 0,
-            not_before: 0,
-            expires_at: 0,
-            warn_after: None,
-            namespace: String::new(),
-            account: BoundObjectRef { name: String::new(), uid: String::new() },
-            pod: None,
-            secret: None,
-            node: None,
-        };
+    ) -> Result<AccountClaims, ApiError> {
+        let mut claims = AccountClaims::default();
         let Some(reference) = reference else { return Ok(claims) };
         let name = reference.name.clone().unwrap_or_default();
         let version = reference.api_version.clone().unwrap_or_default();

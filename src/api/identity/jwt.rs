@@ -37,28 +37,10 @@ impl std::fmt::Debug for Signer {
 }
 
 /// An object by name and uid.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BoundObjectRef {
     pub(super) name: String,
     pub(super) uid: String,
-}
-
-/// The claims of a token. Times are seconds since 1970.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Claims {
-    pub(super) id: String,
-    pub(super) audiences: Vec<String>,
-    pub(super) issued_at: i64,
-    pub(super) not_before: i64,
-    /// [`NEVER`] if only the deletion of its bound object ends the token.
-    pub(super) expires_at: i64,
-    /// The time after which the holder should have fetched a new token.
-    pub(super) warn_after: Option<i64>,
-    pub(super) namespace: String,
-    pub(super) account: BoundObjectRef,
-    pub(super) pod: Option<BoundObjectRef>,
-    pub(super) secret: Option<BoundObjectRef>,
-    pub(super) node: Option<BoundObjectRef>,
 }
 
 /// The expiry of a token that does not expire; the token then has no such claim.
@@ -73,32 +55,66 @@ fn is_never(at: &i64) -> bool {
     *at == NEVER
 }
 
-#[derive(Serialize, Deserialize)]
-struct Payload {
-    aud: Vec<String>,
-    #[serde(default = "never", skip_serializing_if = "is_never")]
-    exp: i64,
-    iat: i64,
-    iss: String,
-    jti: String,
+/// The claims of a token. Times are seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Claims {
+    #[serde(rename = "aud")]
+    pub(super) audiences: Vec<String>,
+    /// [`NEVER`] if only the deletion of its bound object ends the token.
+    #[serde(rename = "exp", default = "never", skip_serializing_if = "is_never")]
+    pub(super) expires_at: i64,
+    #[serde(rename = "iat")]
+    issued_at: i64,
+    #[serde(rename = "iss")]
+    issuer: String,
+    #[serde(rename = "jti")]
+    pub(super) id: String,
     #[serde(rename = "kubernetes.io")]
-    kubernetes: PrivateClaims,
-    nbf: i64,
-    sub: String,
+    pub(super) kubernetes: AccountClaims,
+    #[serde(rename = "nbf")]
+    pub(super) not_before: i64,
+    #[serde(rename = "sub")]
+    subject: String,
 }
 
-#[derive(Serialize, Deserialize)]
-struct PrivateClaims {
-    namespace: String,
+/// A token's account, and the objects that the token is bound to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct AccountClaims {
+    pub(super) namespace: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    node: Option<BoundObjectRef>,
+    pub(super) node: Option<BoundObjectRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pod: Option<BoundObjectRef>,
+    pub(super) pod: Option<BoundObjectRef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    secret: Option<BoundObjectRef>,
-    serviceaccount: BoundObjectRef,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    warnafter: Option<i64>,
+    pub(super) secret: Option<BoundObjectRef>,
+    #[serde(rename = "serviceaccount")]
+    pub(super) account: BoundObjectRef,
+    /// The time after which the holder should have fetched a new token.
+    #[serde(rename = "warnafter", default, skip_serializing_if = "Option::is_none")]
+    pub(super) warn_after: Option<i64>,
+}
+
+impl Claims {
+    /// Returns the claims of a new token that is valid from now on.
+    pub(super) fn new(
+        issuer: &str,
+        audiences: Vec<String>,
+        now: i64,
+        expires_at: i64,
+        kubernetes: AccountClaims,
+    ) -> Self {
+        let AccountClaims { namespace, account, .. } = &kubernetes;
+        Self {
+            audiences,
+            expires_at,
+            issued_at: now,
+            issuer: issuer.into(),
+            id: base::random::uuid(),
+            subject: format!("system:serviceaccount:{namespace}:{}", account.name),
+            kubernetes,
+            not_before: now,
+        }
+    }
 }
 
 impl Signer {
@@ -125,26 +141,9 @@ impl Signer {
     }
 
     /// Signs a token with these claims.
-    pub(super) fn sign(&self, claims: &Claims, issuer: &str) -> Result<String, String> {
-        let payload = Payload {
-            aud: claims.audiences.clone(),
-            exp: claims.expires_at,
-            iat: claims.issued_at,
-            iss: issuer.to_owned(),
-            jti: claims.id.clone(),
-            kubernetes: PrivateClaims {
-                namespace: claims.namespace.clone(),
-                node: claims.node.clone(),
-                pod: claims.pod.clone(),
-                secret: claims.secret.clone(),
-                serviceaccount: claims.account.clone(),
-                warnafter: claims.warn_after,
-            },
-            nbf: claims.not_before,
-            sub: format!("system:serviceaccount:{}:{}", claims.namespace, claims.account.name),
-        };
+    pub(super) fn sign(&self, claims: &Claims) -> Result<String, String> {
         let header = json!({"alg": "ES256", "kid": self.key_id}).to_string();
-        let payload = serde_json::to_vec(&payload).map_err(|error| error.to_string())?;
+        let payload = serde_json::to_vec(claims).map_err(|error| error.to_string())?;
         let text = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
         let signature = self
             .pair
@@ -172,32 +171,20 @@ impl Signer {
         UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.pair.public_key().as_ref())
             .verify(text.as_bytes(), &decode(signature)?)
             .map_err(|_| bad("invalid signature"))?;
-        let mut payload: Payload =
+        let mut claims: Claims =
             base::json::from_slice(&decode(payload)?).map_err(|_| bad("the token has invalid claims"))?;
-        if payload.iss != issuer {
-            if !ClusterDomain::is_issuer(&payload.iss) {
+        if claims.issuer != issuer {
+            if !ClusterDomain::is_issuer(&claims.issuer) {
                 return Err(bad("the token has another issuer"));
             }
-            for audience in &mut payload.aud {
-                if *audience == payload.iss {
+            for audience in &mut claims.audiences {
+                if *audience == claims.issuer {
                     issuer.clone_into(audience);
                 }
             }
+            issuer.clone_into(&mut claims.issuer);
         }
-        let private = payload.kubernetes;
-        Ok(Claims {
-            id: payload.jti,
-            audiences: payload.aud,
-            issued_at: payload.iat,
-            not_before: payload.nbf,
-            expires_at: payload.exp,
-            warn_after: private.warnafter,
-            namespace: private.namespace,
-            account: private.serviceaccount,
-            pod: private.pod,
-            secret: private.secret,
-            node: private.node,
-        })
+        Ok(claims)
     }
 
     pub(super) fn key_set(&self) -> Value {
@@ -221,24 +208,28 @@ mod tests {
     fn claims() -> Claims {
         let bound = |name: &str| BoundObjectRef { name: name.into(), uid: format!("uid-of-{name}") };
         Claims {
-            id: "j".into(),
             audiences: vec![ISSUER.into()],
-            issued_at: 10,
-            not_before: 10,
             expires_at: 3610,
-            warn_after: Some(3617),
-            namespace: "ns".into(),
-            account: bound("robot"),
-            pod: Some(bound("p")),
-            secret: None,
-            node: Some(bound("n")),
+            issued_at: 10,
+            issuer: ISSUER.into(),
+            id: "j".into(),
+            kubernetes: AccountClaims {
+                namespace: "ns".into(),
+                node: Some(bound("n")),
+                pod: Some(bound("p")),
+                secret: None,
+                account: bound("robot"),
+                warn_after: Some(3617),
+            },
+            not_before: 10,
+            subject: "system:serviceaccount:ns:robot".into(),
         }
     }
 
     #[test]
     fn a_token_says_what_it_was_made_to_say_and_nothing_else_passes_sa_1() {
         let signer = Signer::ephemeral();
-        let token = signer.sign(&claims(), ISSUER).unwrap();
+        let token = signer.sign(&claims()).unwrap();
         assert_eq!(signer.verify(&token, ISSUER), Ok(claims()));
         assert!(Signer::ephemeral().verify(&token, ISSUER).is_err(), "another cluster's key");
         let parts: Vec<&str> = token.split('.').collect();
@@ -264,17 +255,18 @@ mod tests {
         let signer = Signer::ephemeral();
         let mut other = claims();
         other.audiences.push("vault".into());
-        let token = signer.sign(&other, ISSUER).unwrap();
+        let token = signer.sign(&other).unwrap();
         let now = "https://kubernetes.default.svc.corp.test";
         assert_eq!(signer.verify(&token, now).unwrap().audiences, [now, "vault"]);
-        let foreign = signer.sign(&claims(), "https://evil.example").unwrap();
+        let foreign = Claims { issuer: "https://evil.example".into(), ..claims() };
+        let foreign = signer.sign(&foreign).unwrap();
         assert!(signer.verify(&foreign, ISSUER).is_err());
     }
 
     #[test]
     fn a_key_in_a_file_outlives_the_process_sa_1() {
         let pem = Signer::generate_key();
-        let token = Signer::new(&pem).unwrap().sign(&claims(), ISSUER).unwrap();
+        let token = Signer::new(&pem).unwrap().sign(&claims()).unwrap();
         assert!(Signer::new(&pem).unwrap().verify(&token, ISSUER).is_ok());
         assert!(Signer::new("nonsense").is_err());
     }

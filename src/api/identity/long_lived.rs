@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 
-use super::jwt::{BoundObjectRef, Claims, NEVER};
+use super::jwt::{AccountClaims, BoundObjectRef, Claims, NEVER};
 use crate::{Api, ApiError};
 use object::SharedObject;
 
@@ -16,19 +16,13 @@ impl Api {
     ) -> Result<String, ApiError> {
         let now = self.server_clock().now().as_second();
         let issuer = self.issuer();
-        let claims = Claims {
-            id: base::random::uuid(),
-            audiences: vec![issuer.clone()],
-            issued_at: now,
-            not_before: now,
-            expires_at: NEVER,
-            warn_after: None,
+        let bound = AccountClaims {
             namespace: account.namespace().into(),
             account: BoundObjectRef { name: account.name().into(), uid: account.uid().into() },
-            pod: None,
             secret: Some(BoundObjectRef { name: secret.name().into(), uid: secret.uid().into() }),
-            node: None,
+            ..AccountClaims::default()
         };
-        self.inner.signer.sign(&claims, &issuer).map_err(ApiError::Internal)
+        let claims = Claims::new(&issuer, vec![issuer.clone()], now, NEVER, bound);
+        self.inner.signer.sign(&claims).map_err(ApiError::Internal)
     }
 }

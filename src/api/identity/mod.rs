@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::Api;
 pub use jwt::Signer;
-use jwt::{BoundObjectRef, Claims};
+use jwt::{AccountClaims, BoundObjectRef, Claims};
 use object::{Key, SharedObject, TypedKind};
 pub use remote_headers::{EXTRA_HEADER_PREFIX, GROUP_HEADER, UID_HEADER, USERNAME_HEADER};
 
@@ -172,12 +172,12 @@ impl Api {
         if now >= claims.expires_at || now < claims.not_before {
             return Err(TokenError::Expired);
         }
-        self.check_bound(&claims)?;
+        self.check_bound(&claims.kubernetes)?;
         Ok((user(&claims), shared))
     }
 
     /// Checks that a token's bound objects exist and have the same uids.
-    fn check_bound(&self, claims: &Claims) -> Result<(), TokenError> {
+    fn check_bound(&self, claims: &AccountClaims) -> Result<(), TokenError> {
         let namespace = &claims.namespace;
         let account: SharedObject<ServiceAccount> = self.bound(namespace, &claims.account)?;
         if account.metadata.deletion_timestamp.as_ref().is_some_and(|at| self.is_over(at.0)) {
@@ -218,20 +218,20 @@ impl Api {
 }
 
 fn user(claims: &Claims) -> User {
-    let namespace = &claims.namespace;
+    let AccountClaims { namespace, account, pod, node, .. } = &claims.kubernetes;
     let mut extra = BTreeMap::new();
     let mut insert = |key: &str, value: String| {
         extra.insert(format!("authentication.kubernetes.io/{key}"), vec![value]);
     };
     insert("credential-id", format!("JTI={}", claims.id));
-    for (what, bound) in [("pod", &claims.pod), ("node", &claims.node)] {
+    for (what, bound) in [("pod", pod), ("node", node)] {
         if let Some(bound) = bound {
             insert(&format!("{what}-name"), bound.name.clone());
             insert(&format!("{what}-uid"), bound.uid.clone());
         }
     }
-    let account = User::of_service_account(namespace, &claims.account.name);
-    User { uid: Some(claims.account.uid.clone()), extra, ..account }
+    let uid = Some(account.uid.clone());
+    User { uid, extra, ..User::of_service_account(namespace, &account.name) }
 }
 
 #[cfg(test)]
