@@ -1,7 +1,7 @@
 //! Type checks of a validating policy's expressions against the types that it matches: errors are reported only in its
 //! status, and the policy still applies.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::{
     ExpressionWarning, NamedRuleWithOperations, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
@@ -34,16 +34,16 @@ impl Api {
         let mut found: Vec<(String, Vec<String>)> =
             expressions(spec).map(|(at, _)| (at, Vec::new())).collect();
         let mut bytes = 0;
-        for named in self.named_types(spec) {
+        for ((group, version, kind), served) in self.named_types(spec) {
             // Loads one schema at a time, because that of a Pod has thousands of parts.
-            let Some(schema) = self.type_of(named.served) else { continue };
+            let Some(schema) = self.type_of(served) else { continue };
             let environment = environment(spec, &schema, params.as_ref());
             for ((at, warnings), (_, expression)) in found.iter_mut().zip(expressions(spec)) {
                 let Err(issues) = Program::compile_in(expression, &environment, &[Type::Dyn]) else {
                     continue;
                 };
                 let issues = issues.strip_prefix("compilation failed: ").unwrap_or(&issues);
-                let warning = format!("{named}: {issues}\n");
+                let warning = format!("{group}/{version}, Kind={kind}: {issues}\n");
                 bytes += warning.len() + at.len();
                 if bytes > MAX_WARNINGS_BYTES {
                     return expression_warnings(found);
@@ -54,26 +54,32 @@ impl Api {
         expression_warnings(found)
     }
 
-    /// Returns the types that the rules of a policy name, ordered by name.
-    fn named_types(&self, spec: &ValidatingAdmissionPolicySpec) -> Vec<RuleType> {
+    /// Returns the types that the rules of a policy name, by group, version and kind.
+    fn named_types(
+        &self,
+        spec: &ValidatingAdmissionPolicySpec,
+    ) -> BTreeMap<(&'static str, &'static str, &'static str), ServedKind> {
         let rules =
             spec.match_constraints.as_ref().and_then(|constraints| constraints.resource_rules.as_ref());
         let kinds = self.kinds();
-        let (mut types, mut looked_up) = (BTreeSet::new(), 0);
+        let (mut types, mut looked_up) = (BTreeMap::new(), 0);
         for rule in rules.into_iter().flatten() {
             let rule = SortedRule::of(rule);
             for (group, version, resource) in rule.paths() {
                 if looked_up == MAX_LOOKED_UP {
-                    return types.into_iter().collect();
+                    return types;
                 }
                 looked_up += 1;
-                types.extend(kinds.by_path(group, version, resource).map(RuleType::of));
+                if let Some(served) = kinds.by_path(group, version, resource) {
+                    let key = (served.group(), served.version(), served.kind().info().name);
+                    types.entry(key).or_insert(served);
+                }
                 if types.len() == MAX_TYPES {
-                    return types.into_iter().collect();
+                    return types;
                 }
             }
         }
-        types.into_iter().collect()
+        types
     }
 
     /// Returns the schema of a kind in a version.
@@ -83,50 +89,6 @@ impl Api {
         }
         let (group, version) = (served.group(), served.version());
         graph().root(group, version, served.kind().info().name).map(schema_props)
-    }
-}
-
-/// A type named by a rule.
-#[derive(Clone, Copy, Debug)]
-struct RuleType {
-    served: ServedKind,
-}
-
-impl RuleType {
-    fn of(served: ServedKind) -> Self {
-        Self { served }
-    }
-
-    fn key(&self) -> (&str, &str, &str) {
-        (self.served.group(), self.served.version(), self.served.kind().info().name)
-    }
-}
-
-impl PartialEq for RuleType {
-    fn eq(&self, other: &Self) -> bool {
-        self.key() == other.key()
-    }
-}
-
-impl Eq for RuleType {}
-
-impl PartialOrd for RuleType {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for RuleType {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key().cmp(&other.key())
-    }
-}
-
-/// As Kubernetes writes a group, version and kind.
-impl std::fmt::Display for RuleType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (group, version, kind) = self.key();
-        write!(f, "{group}/{version}, Kind={kind}")
     }
 }
 
