@@ -13,6 +13,45 @@ const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions
 /// The group, version and kind of an operation.
 type OperationKind<'a> = (&'a str, &'a str, &'a str);
 
+/// A parameter of a query: name, type and description.
+type Parameter = (&'static str, &'static str, &'static str);
+
+#[rustfmt::skip]
+const DRY_RUN: Parameter =
+    ("dryRun", "string", "When present, indicates that modifications should not be persisted. Valid values are: All");
+
+#[rustfmt::skip]
+const WRITE_PARAMETERS: &[Parameter] = &[
+    DRY_RUN,
+    ("fieldManager", "string", "fieldManager is a name associated with the actor or entity that is making these changes."),
+    ("fieldValidation", "string", "fieldValidation instructs the server on how to handle unknown or duplicate fields: Ignore, Warn or Strict."),
+];
+
+#[rustfmt::skip]
+const DELETE_PARAMETERS: &[Parameter] = &[
+    DRY_RUN,
+    ("gracePeriodSeconds", "integer", "The duration in seconds before the object should be deleted."),
+    ("propagationPolicy", "string", "Whether and how garbage collection will be performed: Orphan, Background or Foreground."),
+];
+
+#[rustfmt::skip]
+const LIST_PARAMETERS: &[Parameter] = &[
+    ("allowWatchBookmarks", "boolean", "allowWatchBookmarks requests watch events with type \"BOOKMARK\"."),
+    ("continue", "string", "The continue option should be set when retrieving more results from the server."),
+    ("fieldSelector", "string", "A selector to restrict the list of returned objects by their fields."),
+    ("labelSelector", "string", "A selector to restrict the list of returned objects by their labels."),
+    ("limit", "integer", "limit is a maximum number of responses to return for a list call."),
+    ("resourceVersion", "string", "resourceVersion sets a constraint on what resource versions a request may be served from."),
+    ("resourceVersionMatch", "string", "resourceVersionMatch determines how resourceVersion is applied to list calls."),
+    ("sendInitialEvents", "boolean", "sendInitialEvents=true may be set together with watch=true."),
+    ("timeoutSeconds", "integer", "Timeout for the list/watch call."),
+    ("watch", "boolean", "Watch for changes to the described resources and return them as a stream."),
+];
+
+#[rustfmt::skip]
+const FORCE: Parameter =
+    ("force", "boolean", "Force is going to \"force\" Apply requests: it takes over fields that conflict.");
+
 pub(super) fn of(served: &ServedGroupVersion) -> Map<String, Value> {
     let mut paths = Map::new();
     let base = format!("/{}", served.path());
@@ -33,23 +72,18 @@ fn collection(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVe
     let about = (resource.group, resource.version, resource.kind);
     let Some(schema) = name_of(served, about.0, about.1, about.2) else { return };
     let has = |verb: &str| resource.verbs.contains(&verb);
-    let list = || operation(about, "list", &list_parameters(), None, &format!("{schema}List"));
+    let list = || operation(about, "list", LIST_PARAMETERS, None, &format!("{schema}List"));
     let mut item = path_item(resource, false);
     if has("list") {
         item["get"] = list().named("list", resource, "");
     }
     if has("create") {
-        let post = operation(about, "post", &write_parameters(), Some(&body("*/*", &schema)), &schema);
+        let post = operation(about, "post", WRITE_PARAMETERS, Some(&body("*/*", &schema)), &schema);
         item["post"] = post.named("create", resource, "");
     }
     if has("deletecollection") {
-        let delete = operation(
-            about,
-            "deletecollection",
-            &list_parameters(),
-            Some(&body("*/*", DELETE_OPTIONS)),
-            STATUS,
-        );
+        let delete =
+            operation(about, "deletecollection", LIST_PARAMETERS, Some(&body("*/*", DELETE_OPTIONS)), STATUS);
         item["delete"] = delete.named("deleteCollection", resource, "");
     }
     paths.insert(resource_path(base, resource), item);
@@ -58,7 +92,7 @@ fn collection(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVe
         paths.insert(format!("{base}/{}", resource.plural), json!({"get": everywhere}));
     }
     if has("watch") {
-        let watch = operation(about, "watchlist", &list_parameters(), None, WATCH_EVENT);
+        let watch = operation(about, "watchlist", LIST_PARAMETERS, None, WATCH_EVENT);
         let mut item = path_item(resource, false);
         item["get"] = watch.named("watch", resource, "List");
         paths.insert(resource_path(&format!("{base}/watch"), resource), item);
@@ -77,7 +111,7 @@ fn single(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVersio
         change(&mut item, about, &schema, &["patch", "update"], resource, "");
         let deleted = if resource.returns_deleted { &schema } else { STATUS };
         let delete =
-            operation(about, "delete", &delete_parameters(), Some(&body("*/*", DELETE_OPTIONS)), deleted);
+            operation(about, "delete", DELETE_PARAMETERS, Some(&body("*/*", DELETE_OPTIONS)), deleted);
         item["delete"] = delete.named("delete", resource, "");
     }
     paths.insert(format!("{}/{{name}}", resource_path(base, resource)), item);
@@ -96,7 +130,7 @@ fn parts(paths: &mut Map<String, Value>, base: &str, served: &ServedGroupVersion
                 }
                 if part.verbs.contains(&"create") {
                     let post =
-                        operation(about, "post", &write_parameters(), Some(&body("*/*", &schema)), &schema);
+                        operation(about, "post", WRITE_PARAMETERS, Some(&body("*/*", &schema)), &schema);
                     item["post"] = post.named("create", resource, &suffix);
                 }
                 change(&mut item, about, &schema, part.verbs, resource, &suffix);
@@ -167,7 +201,7 @@ fn change(
     suffix: &str,
 ) {
     if verbs.contains(&"update") {
-        let put = operation(about, "put", &write_parameters(), Some(&body("*/*", schema)), schema);
+        let put = operation(about, "put", WRITE_PARAMETERS, Some(&body("*/*", schema)), schema);
         item["put"] = put.named("replace", resource, suffix);
     }
     if verbs.contains(&"patch") {
@@ -182,12 +216,7 @@ fn change(
         .filter(|media| resource.schema.is_none() || !media.contains("strategic"))
         .map(|media| ((*media).to_string(), json!({"schema": reference(PATCH)})))
         .collect_map();
-        let mut parameters = write_parameters();
-        parameters.push(parameter(
-            "force",
-            "boolean",
-            "Force is going to \"force\" Apply requests: it takes over fields that conflict.",
-        ));
+        let parameters = [WRITE_PARAMETERS, &[FORCE]].concat();
         let body = json!({"required": true, "content": content});
         item["patch"] =
             operation(about, "patch", &parameters, Some(&body), schema).named("patch", resource, suffix);
@@ -197,7 +226,7 @@ fn change(
 fn operation(
     about: OperationKind<'_>,
     action: &str,
-    parameters: &[Value],
+    parameters: &[Parameter],
     body: Option<&Value>,
     response: &str,
 ) -> Value {
@@ -218,7 +247,8 @@ fn operation(
         "x-kubernetes-group-version-kind": {"group": group, "kind": kind, "version": version},
     });
     if !parameters.is_empty() {
-        operation["parameters"] = json!(parameters);
+        operation["parameters"] =
+            parameters.iter().map(|(name, type_, text)| parameter(name, type_, text)).collect();
     }
     if let Some(body) = body {
         operation["requestBody"] = body.clone();
@@ -281,91 +311,4 @@ fn path_item(resource: &Resource, named: bool) -> Value {
 
 fn parameter(name: &str, type_: &str, text: &str) -> Value {
     json!({"name": name, "in": "query", "description": text, "schema": {"type": type_, "uniqueItems": true}})
-}
-
-fn write_parameters() -> Vec<Value> {
-    vec![
-        parameter(
-            "dryRun",
-            "string",
-            "When present, indicates that modifications should not be persisted. Valid values are: All",
-        ),
-        parameter(
-            "fieldManager",
-            "string",
-            "fieldManager is a name associated with the actor or entity that is making these changes.",
-        ),
-        parameter(
-            "fieldValidation",
-            "string",
-            "fieldValidation instructs the server on how to handle unknown or duplicate fields: Ignore, Warn or Strict.",
-        ),
-    ]
-}
-
-fn delete_parameters() -> Vec<Value> {
-    vec![
-        parameter(
-            "dryRun",
-            "string",
-            "When present, indicates that modifications should not be persisted. Valid values are: All",
-        ),
-        parameter(
-            "gracePeriodSeconds",
-            "integer",
-            "The duration in seconds before the object should be deleted.",
-        ),
-        parameter(
-            "propagationPolicy",
-            "string",
-            "Whether and how garbage collection will be performed: Orphan, Background or Foreground.",
-        ),
-    ]
-}
-
-fn list_parameters() -> Vec<Value> {
-    vec![
-        parameter(
-            "allowWatchBookmarks",
-            "boolean",
-            "allowWatchBookmarks requests watch events with type \"BOOKMARK\".",
-        ),
-        parameter(
-            "continue",
-            "string",
-            "The continue option should be set when retrieving more results from the server.",
-        ),
-        parameter(
-            "fieldSelector",
-            "string",
-            "A selector to restrict the list of returned objects by their fields.",
-        ),
-        parameter(
-            "labelSelector",
-            "string",
-            "A selector to restrict the list of returned objects by their labels.",
-        ),
-        parameter("limit", "integer", "limit is a maximum number of responses to return for a list call."),
-        parameter(
-            "resourceVersion",
-            "string",
-            "resourceVersion sets a constraint on what resource versions a request may be served from.",
-        ),
-        parameter(
-            "resourceVersionMatch",
-            "string",
-            "resourceVersionMatch determines how resourceVersion is applied to list calls.",
-        ),
-        parameter(
-            "sendInitialEvents",
-            "boolean",
-            "sendInitialEvents=true may be set together with watch=true.",
-        ),
-        parameter("timeoutSeconds", "integer", "Timeout for the list/watch call."),
-        parameter(
-            "watch",
-            "boolean",
-            "Watch for changes to the described resources and return them as a stream.",
-        ),
-    ]
 }
