@@ -93,6 +93,8 @@ pub(super) struct PodState {
     pub(super) admitted: bool,
     /// Its volumes must be written again.
     pub(super) refresh: bool,
+    /// The time, on the steady clock, at which a failed update of its volumes is retried.
+    pub(super) refresh_retry: Option<Timestamp>,
     /// The tokens in its volumes.
     pub(super) tokens: Tokens,
     /// The memory that holds its volumes' content.
@@ -119,6 +121,7 @@ impl PodState {
             reported: None,
             admitted: false,
             refresh: false,
+            refresh_retry: None,
             tokens: Tokens::default(),
             memory: None,
             waiting_since: None,

@@ -205,8 +205,9 @@ impl SyncPod<'_> {
         let renewal = self.state.tokens.renew_at().filter(|_| self.state.observed.stop.is_none());
         let renewal =
             renewal.map(|at| saturating_after(self.now(), until(self.workers.context.clock.now(), at)));
+        let refresh = self.state.refresh_retry.filter(|_| self.state.observed.stop.is_none());
         let held = held.into_iter().min().map(|at| self.steady_at(at));
-        Outcome::Wait([wake, renewal, held].into_iter().flatten().min())
+        Outcome::Wait([wake, renewal, refresh, held].into_iter().flatten().min())
     }
 
     /// Remembers that an action failed; returns the time of its next attempt on the monotonic clock.

@@ -19,6 +19,9 @@ use reconcile::EventType;
 /// `podAttachAndMountTimeout`.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(123);
 
+/// The interval at which a failed update of a volume's content is retried.
+const REFRESH_RETRY: Duration = Duration::from_secs(10);
+
 impl SyncPod<'_> {
     /// Decides whether the node accepts a new pod, or rejects it for good. Pods that ran before this kubelet started
     /// are not checked.
@@ -67,16 +70,22 @@ impl SyncPod<'_> {
         }
     }
 
-    /// Updates the volumes' content after a change, or when a token is due for renewal.
+    /// Updates the volumes' content after a change, when a token is due for renewal, or after a failed update.
     pub(super) async fn refresh_volumes(&mut self) {
+        let now = self.now();
         let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.workers.context.clock.now());
+        let retry = self.state.refresh_retry.take_if(|at| *at <= now).is_some();
         let is_requested = std::mem::take(&mut self.state.refresh);
-        if !(is_requested || renew) || self.state.observed.setup != SetupState::Ready {
+        if !(is_requested || renew || retry) || self.state.observed.setup != SetupState::Ready {
             return;
         }
-        if let Err(error) = self.write_volumes().await {
-            tracing::debug!(pod = %self.pod.key(), "cannot update volume {}: {error}", error.volume);
-        }
+        self.state.refresh_retry = match self.write_volumes().await {
+            Ok(()) => None,
+            Err(error) => {
+                tracing::debug!(pod = %self.pod.key(), "cannot update volume {}: {error}", error.volume);
+                Some(saturating_after(self.now(), REFRESH_RETRY))
+            }
+        };
     }
 
     /// Allocates the pod's address and prepares its volumes.

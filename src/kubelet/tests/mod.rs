@@ -14,6 +14,7 @@ mod resizes;
 mod runtime_classes;
 mod silent_runtimes;
 mod stepped_clocks;
+mod volume_updates;
 
 use std::fmt::Write;
 
