@@ -27,24 +27,36 @@ pub(super) fn write(dir: &Path, content: &Content, owners: Owners) -> io::Result
     let fresh = format!("..{:032x}", base::random::random::<u128>());
     let store = dir.join(&fresh);
     fs::create_dir(&store)?;
-    for (path, (bytes, mode)) in &content.files {
-        write_file(&store.join(path), bytes, *mode)
-            .map_err(|error| io::Error::new(error.kind(), format!("file \"{path}\": {error}")))?;
+    if let Err(error) = fill(&store, content, owners).and_then(|()| switch_to(dir, &fresh)) {
+        // The write is retried with a directory of another name.
+        let _ = fs::remove_dir_all(&store);
+        return Err(error);
     }
-    if let Some(group) = owners.group {
-        ownership::set_group_recursively(&store, group, ownership::READABLE)?;
-    }
-    for path in content.tokens.iter().filter(|_| owners.user.is_some()) {
-        lchown(store.join(path), owners.user, None)?;
-    }
-    let _ = fs::remove_file(dir.join(NEXT));
-    symlink(&fresh, dir.join(NEXT))?;
-    fs::rename(dir.join(NEXT), dir.join(DATA))?;
     link_names(dir, content)?;
     if let Some(old) = old.filter(|old| old.components().count() == 1) {
         fs::remove_dir_all(dir.join(old))?;
     }
     Ok(())
+}
+
+fn fill(store: &Path, content: &Content, owners: Owners) -> io::Result<()> {
+    for (path, (bytes, mode)) in &content.files {
+        write_file(&store.join(path), bytes, *mode)
+            .map_err(|error| io::Error::new(error.kind(), format!("file \"{path}\": {error}")))?;
+    }
+    if let Some(group) = owners.group {
+        ownership::set_group_recursively(store, group, ownership::READABLE)?;
+    }
+    for path in content.tokens.iter().filter(|_| owners.user.is_some()) {
+        lchown(store.join(path), owners.user, None)?;
+    }
+    Ok(())
+}
+
+fn switch_to(dir: &Path, fresh: &str) -> io::Result<()> {
+    let _ = fs::remove_file(dir.join(NEXT));
+    symlink(fresh, dir.join(NEXT))?;
+    fs::rename(dir.join(NEXT), dir.join(DATA))
 }
 
 fn write_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
@@ -143,6 +155,23 @@ mod tests {
         assert_eq!(visible(&dir), ["a", "b"]);
         assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "9");
         assert!(!dir.join(before).exists(), "the old content is gone");
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_directory_as_it_was_vol_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("v");
+        write(&dir, &content(&[("a", "1")]), Owners::default()).unwrap();
+        let entries = || {
+            let mut names: Vec<_> = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let before = entries();
+        let too_long = "x".repeat(300);
+        write(&dir, &content(&[("a", "2"), (too_long.as_str(), "3")]), Owners::default()).unwrap_err();
+        assert_eq!(entries(), before);
+        assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "1");
     }
 
     /// POD-16: the group of `fsGroup` can read all files, and owns new files of the volume.
