@@ -22,7 +22,8 @@ impl SyncPod<'_> {
             pod.status = Some(status);
             self.pod = SharedObject::from_value(pod);
             if plan::is_terminal(&self.pod) {
-                self.node.admitted.lock().release(self.pod.uid());
+                let waiting = self.node.admitted.lock().release(self.pod.uid());
+                self.workers.resync(waiting);
             }
         }
         let known = self.workers.mirror_of(self.pod.uid());

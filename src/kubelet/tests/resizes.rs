@@ -110,6 +110,26 @@ async fn a_resize_for_which_there_is_no_room_waits_or_never_comes_pod_12() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deferred_resize_gets_the_resources_of_a_static_pod_that_ended_pod_12_pod_15() {
+    let scene = KubeletFixture::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
+    let content = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},
+        "spec": {"restartPolicy": "Never",
+            "containers": [{"name": "a", "image": "app:v1", "resources": sized("2", "64Mi")}]}});
+    let manifest = StaticManifest { source: "web.yaml".into(), content: Ok(content) };
+    scene.kubelet.set_static_pods(&[manifest]);
+    let key = scene.create(one("1", "64Mi"));
+    scene.until(&key, "ready", is_ready).await;
+    let running = scene.runtime.list().await.unwrap();
+    let web = running.iter().find(|sandbox| sandbox.spec.name == "web-n1").expect("the static pod runs");
+
+    resize(&scene, &key, &sized("3", "64Mi"));
+    scene.until(&key, "deferred", |s| condition(s, "PodResizePending") == "True Deferred").await;
+    scene.runtime.exit_container(&web.containers[0].id, 0);
+    scene.until(&key, "given", |s| actual_and_allocated(s) == ("3".into(), "3".into())).await;
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_limit_below_what_is_used_waits_until_less_is_used_pod_12() {
     let scene = KubeletFixture::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
     let key = scene.create(json!({"containers": [{"name": "a", "resources": sized("1", "256Mi")}]}));
