@@ -14,6 +14,8 @@ use object::host_ports::{HostPort, conflict};
 use object::node_selector::RequiredNodes;
 use object::quantity::{Amount, ResourceList};
 use object::resources::{Amounts, allocated_requests, pod_requests, spec_requests};
+use object::taint::effect::NO_EXECUTE;
+use object::taint::is_tolerated;
 
 /// The requests of the pods that a node has accepted.
 #[derive(Debug, Default)]
@@ -91,6 +93,13 @@ impl AdmittedPods {
             let message =
                 "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports";
             return Err(AdmitRejection { reason: "NodePorts".into(), message: message.into() });
+        }
+        let taints = node.and_then(|node| node.spec.as_ref()?.taints.as_ref()).into_iter().flatten();
+        let tolerations = spec::spec(pod).tolerations.as_ref();
+        // The other effects concern the scheduler alone.
+        if taints.filter(|taint| taint.effect == NO_EXECUTE).any(|taint| !is_tolerated(tolerations, taint)) {
+            let message = "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate";
+            return Err(AdmitRejection { reason: "TaintToleration".into(), message: message.into() });
         }
         self.add(uid, pod);
         Ok(())
@@ -222,6 +231,38 @@ mod tests {
         assert!(take("d", &asking(json!({}))).unwrap_err().starts_with("OutOfpods: "));
         taken.release("a");
         assert!(taken.try_add("d", &asking(json!({})), &allocatable, Some(&node)).is_ok());
+    }
+
+    #[test]
+    fn a_pod_bound_by_hand_is_refused_where_it_does_not_tolerate_no_execute_pod_1_node_2() {
+        let pod_tolerating =
+            |tolerations: Value| pod(json!({"containers": [{"name": "c"}], "tolerations": tolerations}));
+        let mut taken = AdmittedPods::default();
+        for (effect, tolerations, is_admitted) in [
+            ("NoExecute", json!([]), false),
+            ("NoExecute", json!([{"key": "crew", "operator": "Exists"}]), false),
+            ("NoExecute", json!([{"key": "team", "operator": "Exists", "effect": "NoSchedule"}]), false),
+            ("NoExecute", json!([{"key": "team", "operator": "Exists", "tolerationSeconds": 60}]), true),
+            ("NoExecute", json!([{"operator": "Exists"}]), true),
+            ("NoSchedule", json!([]), true),
+            ("PreferNoSchedule", json!([]), true),
+        ] {
+            let taints = json!([{"key": "team", "value": "a", "effect": effect}]);
+            let node: Node = serde_json::from_value(json!({"spec": {"taints": taints}})).unwrap();
+            let pod = pod_tolerating(tolerations.clone());
+            let expected = if is_admitted {
+                Ok(())
+            } else {
+                Err(AdmitRejection {
+                    reason: "TaintToleration".into(),
+                    message:
+                        "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
+                            .into(),
+                })
+            };
+            let admitted = taken.try_add("a", &pod, &ResourceList::new(), Some(&node));
+            assert_eq!(admitted, expected, "{effect} {tolerations}");
+        }
     }
 
     /// A pod bound by hand may request a port that another pod holds; the conformance test "Should recreate evicted
