@@ -5,7 +5,7 @@ mod resolv_conf;
 
 use std::net::IpAddr;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
 use super::node::NodeConfig;
 use super::runtime::{HostShares, SandboxSpec};
@@ -21,6 +21,8 @@ pub(super) use hosts::{service_lines, with_services};
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 /// The machine's own names.
 const HOSTS: &str = "/etc/hosts";
+/// The longest host name that the kernel accepts.
+const MAX_HOSTNAME: usize = 64;
 /// The port of DNS; resolv.conf cannot name another.
 const DNS_PORT: u16 = 53;
 
@@ -37,7 +39,8 @@ pub(super) fn needs_service_lines(node: &NodeConfig) -> bool {
     node.dns.is_some() && !node.hollow && node.low_ports.served(DNS_PORT) != DNS_PORT
 }
 
-/// Returns the spec of a pod's sandbox, and the settings that could not be applied.
+/// Returns the spec of a pod's sandbox, and the settings that could not be applied; an error if the pod's host name is
+/// too long.
 ///
 /// `services` are lines for its hosts file, if the pod cannot reach the cluster's DNS.
 pub(super) fn spec(
@@ -45,7 +48,7 @@ pub(super) fn spec(
     (ip, second_ip): (IpAddr, Option<IpAddr>),
     node: &NodeConfig,
     services: &str,
-) -> (SandboxSpec, Vec<Warning>) {
+) -> Result<(SandboxSpec, Vec<Warning>), String> {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let read = |path: &str| {
         if node.hollow { String::new() } else { read_optional(path) }
@@ -78,7 +81,7 @@ pub(super) fn spec(
         hostname: if spec.host_network == Some(true) {
             node.name.clone()
         } else {
-            names.visible_hostname(spec)
+            names.visible_hostname(spec)?
         },
         ip,
         second_ip,
@@ -86,7 +89,7 @@ pub(super) fn spec(
         limits: resize::limits_of_pod(pod),
         users: None,
     };
-    (sandbox, warnings)
+    Ok((sandbox, warnings))
 }
 
 /// A pod's names.
@@ -112,11 +115,18 @@ impl Names {
         Self { hostname, full }
     }
 
-    /// Returns the output of `hostname` in the pod's containers.
-    fn visible_hostname(&self, spec: &k8s_openapi::api::core::v1::PodSpec) -> String {
-        let full =
-            self.full.as_ref().filter(|full| spec.set_hostname_as_fqdn == Some(true) && full.len() <= 64);
-        full.unwrap_or(&self.hostname).clone()
+    /// Returns the output of `hostname` in the pod's containers; an error, in Kubernetes' words, if the kernel does not
+    /// accept the name.
+    fn visible_hostname(&self, spec: &PodSpec) -> Result<String, String> {
+        match self.full.as_ref().filter(|_| spec.set_hostname_as_fqdn == Some(true)) {
+            Some(full) if full.len() > MAX_HOSTNAME => Err(format!(
+                "failed to construct FQDN from pod hostname and cluster domain, FQDN {full} is too long \
+                 ({MAX_HOSTNAME} characters is the max, {} characters requested)",
+                full.len()
+            )),
+            Some(full) => Ok(full.clone()),
+            None => Ok(self.hostname.clone()),
+        }
     }
 }
 
@@ -126,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    fn names(spec: &Value) -> (Names, String) {
+    fn names(spec: &Value) -> (Names, Result<String, String>) {
         let value = json!({"metadata": {"name": "web-0", "namespace": "shop"}, "spec": spec});
         let pod: Pod = serde_json::from_value(value).unwrap();
         let names = Names::of(&pod, "cluster.local");
@@ -149,7 +159,7 @@ mod tests {
             let pod = json!({"metadata": {"name": "web-0"}, "spec": spec});
             let pod: Pod = serde_json::from_value(pod).unwrap();
             let node = crate::tests::config();
-            let (sandbox, _) = super::spec(&pod, (node.ip, None), &node, "");
+            let (sandbox, _) = super::spec(&pod, (node.ip, None), &node, "").unwrap();
             assert_eq!(
                 (sandbox.host, sandbox.share_process_namespace),
                 (host, share_process_namespace),
@@ -180,7 +190,23 @@ mod tests {
             let mut spec = spec;
             spec["containers"] = containers.clone();
             let expected = Names { hostname: hostname.into(), full: full.map(Into::into) };
-            assert_eq!(names(&spec), (expected, shown.to_string()));
+            assert_eq!(names(&spec), (expected, Ok(shown.to_string())));
         }
+    }
+
+    #[test]
+    fn a_full_name_that_is_too_long_for_a_hostname_is_refused_pod_14() {
+        let spec = |hostname: String| {
+            json!({"hostname": hostname, "subdomain": "s", "setHostnameAsFQDN": true,
+                "containers": [{"name": "c"}]})
+        };
+        let longest = "a".repeat(64 - ".s.shop.svc.cluster.local".len());
+        let full = format!("{longest}.s.shop.svc.cluster.local");
+        assert_eq!(names(&spec(longest.clone())).1, Ok(full.clone()));
+        let error = format!(
+            "failed to construct FQDN from pod hostname and cluster domain, FQDN a{full} is too long \
+             (64 characters is the max, 65 characters requested)"
+        );
+        assert_eq!(names(&spec(format!("a{longest}"))).1, Err(error));
     }
 }

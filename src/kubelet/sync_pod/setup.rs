@@ -179,7 +179,11 @@ impl SyncPod<'_> {
             }
         }
         let services = service_names::lines_for(&self.workers.context, self.node, self.pod.namespace());
-        let (mut spec, warnings) = sandbox::spec(&self.pod, (ip, ips.second), &self.node.config, &services);
+        let spec = sandbox::spec(&self.pod, (ip, ips.second), &self.node.config, &services);
+        let (mut spec, warnings) = match spec {
+            Ok(spec) => spec,
+            Err(why) => return self.sandbox_failed(why),
+        };
         spec.sysctls = sysctls::applied(&self.pod, settings);
         match self.users() {
             Ok(users) => spec.users = users,
