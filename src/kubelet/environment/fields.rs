@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
 
 use crate::ips::Ips;
 use crate::spec;
+use base::quote::quote;
 use object::quantity::{Amount, ResourceList};
 
 /// The value at a field path; `None` for an unsupported path.
@@ -44,27 +45,8 @@ fn lines(map: Option<&BTreeMap<String, String>>) -> String {
         if index > 0 {
             out.push('\n');
         }
-        let _ = write!(out, "{key}={}", quoted(value));
+        let _ = write!(out, "{key}={}", quote(value));
     }
-    out
-}
-
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c.is_control() => {
-                let _ = write!(out, "\\x{:02x}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
     out
 }
 

@@ -9,7 +9,7 @@ use crate::ips::Ips;
 fn check(container: &Value, expected: Result<&[(&str, &str)], &str>) {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": "p", "namespace": "ns", "uid": "u", "labels": {"app": "web"},
-            "annotations": {"note": "a \"b\"\nc"}},
+            "annotations": {"note": "a \"b\"\nc\u{7}\u{85}\u{200b}"}},
         "spec": {"containers": [container], "nodeName": "n1", "serviceAccountName": "sa"},
     }))
     .unwrap();
@@ -123,7 +123,7 @@ fn values_come_from_everywhere_pod_13() {
             ("S_pass", "hush"),
             ("NAME", "p"),
             ("LABEL", "web"),
-            ("NOTES", "note=\"a \\\"b\\\"\\nc\""),
+            ("NOTES", "note=\"a \\\"b\\\"\\nc\\a\\u0085\\u200b\""),
             ("IP", "127.1.0.5"),
             ("IPS", "127.1.0.5,fd00::5"),
             ("NODE", "n1"),
