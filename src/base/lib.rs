@@ -25,6 +25,7 @@ pub mod panics;
 pub mod peer_credentials;
 pub mod quote;
 pub mod random;
+pub mod removal;
 pub mod resolv_conf;
 pub mod root_dir;
 pub mod server_trust;

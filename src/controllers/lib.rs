@@ -52,4 +52,4 @@ pub use balancer_pool::BalancerPool;
 pub use context::Settings;
 pub use custom_resource_definition::establish_definition;
 pub use registry::Controllers;
-pub use volume_directory::{VolumeDirectory, remove as remove_tree};
+pub use volume_directory::VolumeDirectory;

@@ -59,30 +59,6 @@ impl fmt::Debug for VolumeDirectory {
     }
 }
 
-/// Removes a tree; succeeds if it is gone already. Directories without write permission for their owner are made
-/// writable first.
-pub fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open(path);
-            fs::remove_dir_all(path)
-        }
-        other => other,
-    }
-}
-
-/// Makes every directory of a tree writable as far as permitted; the removal reports the others.
-fn open(path: &Path) {
-    if !is_directory(path) {
-        return;
-    }
-    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        open(&entry.path());
-    }
-}
-
 fn is_directory(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_dir())
 }
@@ -90,6 +66,7 @@ fn is_directory(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::removal::remove_tree;
 
     fn directory(root: &Path) -> VolumeDirectory {
         VolumeDirectory::new(root, |_| None)
@@ -119,13 +96,13 @@ mod tests {
         fs::set_permissions(path.join("a"), fs::Permissions::from_mode(0o500)).unwrap();
         directory.make(&path).unwrap();
         assert!(path.join("a/b").is_dir(), "existing content stays");
-        remove(&path).unwrap();
-        remove(&path).unwrap();
+        remove_tree(&path).unwrap();
+        remove_tree(&path).unwrap();
         assert!(!path.exists() && outside.join("keep").exists());
         // A link in the volume's place is removed, not its target; nothing is created through a link either.
         std::os::unix::fs::symlink(&outside, &path).unwrap();
         assert!(directory.make(&path).is_err());
-        let _ = remove(&path);
+        let _ = remove_tree(&path);
         assert!(outside.join("keep").exists());
     }
 }

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use base::peer_credentials::is_trusted;
+use base::removal::unless_missing;
 use base::socket_path::reachable;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FlockOperation;
@@ -142,10 +143,7 @@ fn run(arguments: Arguments) -> Result<(), String> {
 
 fn listen(path: &Path) -> io::Result<OwnedFd> {
     let socket = reachable(path)?;
-    match fs::remove_file(&socket.path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    unless_missing(fs::remove_file(&socket.path))?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let listener = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     rustix::net::bind(&listener, &SocketAddrUnix::new(&socket.path)?)?;

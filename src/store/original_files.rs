@@ -3,6 +3,7 @@
 //! Opening changes files: it cuts journals and removes unknown files. A start that refuses a damaged database
 //! restores everything, so that the next start, or a person with better tools, finds the original files.
 
+use base::removal::unless_missing;
 use base::sort::SliceOrder;
 use std::ffi::OsStr;
 use std::fs;
@@ -131,8 +132,5 @@ fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn clear(directory: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    unless_missing(fs::remove_dir_all(directory))
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base::removal::unless_missing;
 use base::sort::SliceOrder;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -103,11 +104,8 @@ impl RotatingFile {
             at += Duration::from_millis(1);
             rotated = backup(&path, at);
         }
-        match std::fs::rename(&path, &rotated) {
-            // Another process has moved the file.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            renamed => renamed?,
-        }
+        // Another process may have moved the file.
+        unless_missing(std::fs::rename(&path, &rotated))?;
         self.file = None;
         self.reopen()?;
         let mut result = Ok(());

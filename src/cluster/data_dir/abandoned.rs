@@ -15,6 +15,7 @@ use rustix::fs::OFlags;
 
 use super::ownership::{self, DirectoryState, LOCK, MARK};
 use super::{DataDirError, lock, not_empty_is_fine};
+use base::removal::remove;
 use host::running_hosts::running_hosts;
 
 /// The beginning of the names of temporary data directories.
@@ -83,11 +84,11 @@ fn remove_if_abandoned(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(&contents)? {
         let entry = entry?;
         if entry.file_name() != MARK && entry.file_name() != LOCK {
-            ownership::remove(&entry.path())?;
+            remove(&entry.path())?;
         }
     }
-    ownership::remove(&contents.join(MARK))?;
-    ownership::remove(&contents.join(LOCK))?;
+    remove(&contents.join(MARK))?;
+    remove(&contents.join(LOCK))?;
     not_empty_is_fine(fs::remove_dir(path))?;
     drop((lock, directory));
     Ok(true)

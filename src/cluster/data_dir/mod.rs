@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 pub use abandoned::remove_abandoned_data_dirs;
+use base::removal::remove_tree;
 use base::subordinate_ids::{file_owners, is_machine_root};
 use ownership::{DirectoryState, LOCK, OwnershipMark};
 
@@ -410,7 +411,7 @@ impl Drop for DataDir {
     fn drop(&mut self) {
         let removed = match self.ephemeral {
             None => return,
-            Some(Ephemeral::Whole) => fs::remove_dir_all(&self.path),
+            Some(Ephemeral::Whole) => remove_tree(&self.path),
             Some(kind) => ownership::remove_data_dir(&self.path).and_then(|()| match kind {
                 Ephemeral::Created => not_empty_is_fine(fs::remove_dir(&self.path)),
                 _ => Ok(()),
@@ -433,6 +434,8 @@ fn not_empty_is_fine(removed: io::Result<()>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+
+    use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
     use super::*;
 
@@ -481,6 +484,27 @@ mod tests {
             (names(&path), names(&path.join("images"))),
             (vec!["images".into()], vec!["mine.yaml".into()])
         );
+    }
+
+    /// A container of an ordinary user may close the directories of its claim; root's rights would open them.
+    #[test]
+    fn a_deleted_cluster_leaves_no_closed_directories_of_its_claims_vol_2() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("data");
+        let data = DataDir::open(&path, false).unwrap();
+        let closed = path.join("volumes/claim/closed");
+        fs::create_dir_all(&closed).unwrap();
+        fs::write(closed.join("file"), "").unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).unwrap();
+        let none = CapabilitySet::empty();
+        let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                set_capabilities(None, sets).unwrap();
+                assert!(data.delete().unwrap());
+            });
+        });
+        assert!(!path.exists());
     }
 
     #[test]

@@ -11,6 +11,8 @@ use std::path::Path;
 use rustix::fs::{CWD, OFlags, RenameFlags};
 use serde::{Deserialize, Serialize};
 
+use base::removal::remove;
+
 use super::{DataDirError, OF_IDS, at, write_private, write_unsynced};
 
 /// The file that marks a data directory.
@@ -179,19 +181,6 @@ pub(super) fn remove_everything(path: &Path) -> io::Result<()> {
         remove(&path.join(STORED_IMAGES).join(name))?;
     }
     remove_data_dir(path)
-}
-
-/// Removes a file, a link or a directory with its content; does nothing if it does not exist.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    let removed = match path.symlink_metadata() {
-        Ok(about) if about.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// Returns a file's text; `None` if the file does not exist, and an error if it is not owned by this user and private.

@@ -10,6 +10,7 @@ use super::context::{NodeContext, RunningNode};
 use super::desired::EndCause;
 use api::DeleteOptions;
 use base::backoff::BackoffPolicy;
+use base::removal::remove_tree;
 use kubelet::runtime::ProcessRuntime;
 use object::pod::{is_mirror, is_of_daemon_set, node_name};
 use object::{Key, Kind, SharedObject};
@@ -64,7 +65,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &RunningNode, cause
         }
     }
     let pods = context.directory(name).join("pods");
-    let _ = base::task::blocking(move || std::fs::remove_dir_all(pods)).await;
+    let _ = base::task::blocking(move || remove_tree(&pods)).await;
 }
 
 /// Ends the node's host process, by force if necessary; returns false if a process of the node may still run.

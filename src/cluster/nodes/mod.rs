@@ -37,6 +37,7 @@ use super::network::PodNetwork;
 use super::user_ids;
 use api::controller_status::{ProbeSource, Subsystem};
 use api::{Api, Change, ChangeKind, DeleteOptions};
+use base::removal::remove_tree;
 use base::task::Tasks;
 pub use capacity::hollow as hollow_capacity;
 use context::{NodeContext, RunningNode};
@@ -340,7 +341,7 @@ impl Follower {
             return;
         }
         self.context.api.release_node(name);
-        let _ = base::task::blocking(move || std::fs::remove_dir_all(directory.join("pods"))).await;
+        let _ = base::task::blocking(move || remove_tree(&directory.join("pods"))).await;
     }
 
     /// Follows the objects and the config file from now on.

@@ -10,6 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt,
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use base::removal::remove;
 use base::sort::SliceOrder;
 use object::{Object, Revision};
 use operators::snapshots::SnapshotMetadata;
@@ -290,18 +291,6 @@ fn damaged(path: &Path, source: ArchiveError) -> SnapshotError {
 fn is_step(name: &str) -> bool {
     let mut steps = Path::new(name).components();
     matches!((steps.next(), steps.next()), (Some(Component::Normal(step)), None) if step == name)
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    let removed = match path.symlink_metadata() {
-        Ok(about) if about.is_dir() => controllers::remove_tree(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 fn free_bytes(path: &Path) -> io::Result<u64> {

@@ -16,13 +16,13 @@ use super::cgroup::Group;
 use super::init::Init;
 use super::io::Streams;
 use super::reaper::ProcessExit;
-use super::rootfs::remove_directory;
 use super::subreaper::Subreaper;
 use super::system_files::SystemFiles;
 use super::{Host, os};
 use crate::journal::{Entry, JournaledContainer, container_dir, tmp_dir};
 use crate::protocol::Launch;
 use crate::{ContainerExit, ContainerId, ContainerRecord, PodUid};
+use base::removal::remove_tree;
 
 /// A container counts as just started for this long.
 const JUST_NOW: Duration = Duration::from_secs(10);
@@ -197,9 +197,9 @@ impl Container {
     }
 
     pub(super) fn remove_files(&self) -> io::Result<()> {
-        remove_directory(&self.private)?;
-        remove_directory(&self.tmp)?;
-        remove_directory(&self.dir)
+        remove_tree(&self.private)?;
+        remove_tree(&self.tmp)?;
+        remove_tree(&self.dir)
     }
 
     /// Returns the container's complete journal entry.

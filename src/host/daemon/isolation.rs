@@ -13,6 +13,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use super::cgroup::Cgroups;
 use super::os;
 use super::rootfs::user_namespaces_work;
+use base::removal::remove_tree;
 use base::sort::CollectMap;
 use base::subordinate_ids::keeps_owners;
 
@@ -159,7 +160,7 @@ pub(super) fn private_memory(place: &Path) -> io::Result<()> {
         mount("tmpfs", place, "tmpfs", MountFlags::NOSUID, c"mode=700,size=20%")?;
         io::Result::Ok(())
     };
-    super::rootfs::remove_directory(place)?;
+    remove_tree(place)?;
     fs::create_dir(place)?;
     if let Err(error) = made() {
         eprintln!("cannot mount tmpfs on {}: {error}; using the disk instead", place.display());

@@ -13,6 +13,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use base::removal::unless_missing;
+
 /// The size at which a file is rotated, in bytes.
 pub(super) const ROTATE_BYTES: u64 = 10 << 20;
 /// The number of retained files, including the current one.
@@ -214,9 +216,9 @@ impl LogWriter {
     fn rotate(&mut self) -> io::Result<()> {
         self.file = None;
         for number in (1..MAX_LOG_FILES - 1).rev() {
-            rename_if_exists(&rotated(&self.path, number), &rotated(&self.path, number + 1))?;
+            unless_missing(std::fs::rename(rotated(&self.path, number), rotated(&self.path, number + 1)))?;
         }
-        rename_if_exists(&self.path, &rotated(&self.path, 1))?;
+        unless_missing(std::fs::rename(&self.path, rotated(&self.path, 1)))?;
         self.size_bytes = 0;
         Ok(())
     }
@@ -238,13 +240,6 @@ fn open(path: &Path) -> io::Result<File> {
             open()
         }
         result => result,
-    }
-}
-
-fn rename_if_exists(from: &Path, to: &Path) -> io::Result<()> {
-    match std::fs::rename(from, to) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
     }
 }
 

@@ -9,11 +9,11 @@ use super::Host;
 use super::container::{Container, TERMINATION_LOG};
 use super::error::os_error;
 use super::pod::Pod;
-use super::rootfs::remove_directory;
 use super::user::User;
 use crate::journal::{container_dir, tmp_dir};
 use crate::protocol::Launch;
 use crate::{ContainerId, RuntimeError};
+use base::removal::remove_tree;
 use programs::IMAGE_DIRECTORY;
 
 /// The directories of one attempt.
@@ -65,7 +65,7 @@ impl OwnDirectories {
     /// Removes the directories of an attempt that did not start; a failure leaves them to the next host.
     pub(super) fn remove(&self) {
         for path in [&self.private, &self.tmp, &self.dir] {
-            if let Err(error) = remove_directory(path) {
+            if let Err(error) = remove_tree(path) {
                 eprintln!("cannot remove {}: {error}", path.display());
             }
         }

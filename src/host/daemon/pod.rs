@@ -19,12 +19,12 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 use super::container::Container;
 use super::init::{Init, open_namespace};
 use super::network::Network;
-use super::rootfs::remove_directory;
 use super::user_namespace::{NamespaceMaker, PodUsers};
 use super::{Host, memory_volumes, os, sysctls, terminals};
 use crate::id_ranges::lock_id_range;
 use crate::journal::{self, Entry, JournaledPod};
 use crate::{IdRange, SandboxRecord, SandboxSpec};
+use base::removal::remove_tree;
 
 /// One pod of the node.
 pub(super) struct Pod {
@@ -146,8 +146,8 @@ impl Pod {
                 unmount_shared_proc(&self.private)?;
             }
         }
-        remove_directory(&self.private)?;
-        remove_directory(&journal::pod_dir(&host.dir, &self.spec.pod_uid))
+        remove_tree(&self.private)?;
+        remove_tree(&journal::pod_dir(&host.dir, &self.spec.pod_uid))
     }
 
     pub(super) fn record(&self) -> SandboxRecord {

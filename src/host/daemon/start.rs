@@ -25,11 +25,12 @@ use super::mount_table::MountTable;
 use super::network::Network;
 use super::pod::Pod;
 use super::reaper::{self, Reaper};
-use super::rootfs::{MaskedDirectory, overlays_work, remove_directory};
+use super::rootfs::{MaskedDirectory, overlays_work};
 use super::{Host, os, signals, write_journal};
 use crate::PodUid;
 use crate::descendants::{Descendants, id_prefix};
 use crate::journal::{self, Journal};
+use base::removal::{remove_tree, unless_missing};
 use base::socket_path::reachable;
 use programs::pause::NamespacePrograms;
 
@@ -165,7 +166,7 @@ fn take_over(dir: &Path, memory: Option<&Path>) -> io::Result<(BTreeMap<PodUid, 
     for place in journal::CONTAINER_DIRS.map(|place| dir.join(place)) {
         fs::create_dir_all(&place)?;
         for entry in fs::read_dir(&place)?.flatten().filter(|entry| !known.contains(&entry.file_name())) {
-            if let Err(error) = remove_directory(&entry.path()) {
+            if let Err(error) = remove_tree(&entry.path()) {
                 eprintln!("cannot remove {}: {error}", entry.path().display());
             }
         }
@@ -182,10 +183,7 @@ impl Host {
         let mut terminate = signal(SignalKind::terminate())?;
 
         let socket = reachable(&arguments.socket)?;
-        match fs::remove_file(&socket.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        unless_missing(fs::remove_file(&socket.path))?;
         let listener = UnixListener::bind(&socket.path)?;
         fs::set_permissions(&socket.path, fs::Permissions::from_mode(0o600))?;
         tokio::task::spawn_local(Rc::clone(&self).serve(listener));

@@ -14,6 +14,7 @@ use super::configuration::RunConfig;
 use super::digest::{ChainId, Digest};
 use super::provenance::Provenance;
 use super::work::{UNFINISHED, entries, step};
+use base::removal::unless_missing;
 
 /// One image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,10 +80,7 @@ impl LayerRecord {
 
     /// Removes the record of a layer's directory, if it has one.
     pub(super) fn remove(layer: &Path) -> io::Result<()> {
-        match fs::remove_file(layer.join(LAYER_RECORD)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
+        unless_missing(fs::remove_file(layer.join(LAYER_RECORD)))
     }
 
     /// Reads the record of a layer's directory; `None` if the layer is not there or not whole.

@@ -17,6 +17,7 @@ use super::record::{LayerRecord, sync_directory};
 use super::work::{WorkDir, entries, remove_tree, step};
 use super::{ImageStore, Index, Names, StoredImage};
 use crate::ImageReference;
+use base::removal::unless_missing;
 use base::sort::SliceOrder;
 
 /// The reason why an image was not removed.
@@ -272,13 +273,6 @@ fn discard(path: &Path, trash: Option<&WorkDir>) -> io::Result<()> {
     // A layer without its record does not count as present.
     LayerRecord::remove(path)?;
     remove_tree(path)
-}
-
-fn unless_missing(done: io::Result<()>) -> io::Result<()> {
-    match done {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
-    }
 }
 
 /// The image that a request means, and the names that it removes.

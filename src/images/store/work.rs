@@ -5,12 +5,13 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::ImageStore;
+use base::removal;
 use base::step_observer::record_step;
 
 /// The file in a writer's directory that it holds a lock on.
@@ -149,24 +150,8 @@ pub(super) fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// Removes a directory with everything in it, even directories that their owner may not list or write.
+/// Removes a file or a tree.
 pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
     step("remove", path);
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return fs::remove_file(path),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-        result => return result,
-    }
-    let mut next = vec![path.to_path_buf()];
-    while let Some(directory) = next.pop() {
-        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))?;
-        for entry in fs::read_dir(&directory)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                next.push(entry.path());
-            }
-        }
-    }
-    fs::remove_dir_all(path)
+    removal::remove(path)
 }

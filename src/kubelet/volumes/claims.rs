@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::{
 use super::VolumeError;
 use crate::spec;
 use api::Api;
+use base::removal::unless_missing;
 use object::owner::is_terminating;
 use object::storage::{
     ClaimUse, claim_phase, claim_ref, claim_uid, claims_of, disk, is_created_for, is_reachable_from,
@@ -204,10 +205,7 @@ pub(super) fn is_link_to(link: &Path, volume: &Path) -> bool {
 
 /// Removes the link, but not the directory that it points to.
 pub(super) fn unlink(link: &Path) -> io::Result<()> {
-    match std::fs::remove_file(link) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    unless_missing(std::fs::remove_file(link))
 }
 
 /// Returns true if a pod in `pods` other than the one with this directory links to the volume.

@@ -34,6 +34,7 @@ use super::resize;
 use super::runtime::Memory;
 use super::spec;
 pub(crate) use attach::{release as release_disks, restore as restore_disks};
+use base::removal::remove_tree;
 pub use claims::user_of;
 use claims::{Check, ClaimVolume};
 pub(crate) use content::{Content, ContentSources, content};
@@ -354,11 +355,8 @@ pub(super) async fn remove_of(node: &Node, uid: &str) {
     let (dir, memory, uid) = (node.config.pods_dir.join(uid), node.runtime.memory(), uid.to_string());
     let removed = base::task::blocking(move || {
         for dir in [Some(dir), memory.as_ref().map(|memory| memory.reach(&uid))].into_iter().flatten() {
-            match std::fs::remove_dir_all(&dir) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    tracing::warn!("cannot remove the pod's directory {}: {error}", dir.display());
-                }
-                _ => {}
+            if let Err(error) = remove_tree(&dir) {
+                tracing::warn!("cannot remove the pod's directory {}: {error}", dir.display());
             }
         }
     });

@@ -18,6 +18,7 @@ use std::process::Command;
 
 use account::ServerAccount;
 use arguments::Rule;
+use base::removal::unless_missing;
 
 /// Runs the entrypoint of an image, and replaces this process by the resulting command; returns only on an error.
 pub(super) fn run(image: &str, arguments: &[String]) -> io::Error {
@@ -94,10 +95,8 @@ fn has_own_mounts() -> bool {
 
 /// Removes the file that marks a directory as the image's own: programs expect their directories to be empty.
 fn unmark(directory: &Path) -> io::Result<()> {
-    match std::fs::remove_file(directory.join(super::IMAGE_DIRECTORY)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(directory, &error)),
-        _ => Ok(()),
-    }
+    let removed = unless_missing(std::fs::remove_file(directory.join(super::IMAGE_DIRECTORY)));
+    removed.map_err(|error| at(directory, &error))
 }
 
 /// Returns the pod's address if pods share the machine's loopback interface: a server that listens on every address

@@ -18,8 +18,9 @@ use parking_lot::Mutex;
 
 use super::request::Request;
 use crate::context::Context;
-use crate::volume_directory::{self, VolumeDirectory};
+use crate::volume_directory::VolumeDirectory;
 use api::{Api, ApiError, Change, ChangeKind};
+use base::removal::remove_tree;
 use base::task::Tasks;
 use object::finalizers::has_finalizer;
 use object::storage::{
@@ -266,7 +267,7 @@ impl Provisioner {
         let (removals, queue, name) = (self.removals.clone(), self.queue.clone(), name.to_string());
         self.tasks.spawn_finishing("volume removal", async move {
             let removed = base::task::blocking(move || {
-                volume_directory::remove(&path).map_err(|error| format!("{}: {error}", path.display()))
+                remove_tree(&path).map_err(|error| format!("{}: {error}", path.display()))
             });
             let outcome = removed.await.unwrap_or_else(|error| Err(error.to_string()));
             removals.lock().insert(name.clone(), RemovalState::Over(outcome));

@@ -11,13 +11,14 @@ use rustix::thread::UnshareFlags;
 
 use super::layers::{Marks, WritableLayer, mount_layers};
 use super::mapped::{Access, cover};
-use super::mount::{hold, remove_directory};
+use super::mount::hold;
 use crate::IdRange;
 use crate::daemon::program::os_text;
 use crate::daemon::user_namespace::NamespaceMaker;
 use crate::daemon::{os, pipe_end};
 use base::layers::Layers;
 use base::optional_file::read_optional;
+use base::removal::remove_tree;
 
 /// Tries once, in a child, whether pods can have user namespaces of their own here. The directories are those of
 /// containers' files; the error is the reason.
@@ -35,7 +36,7 @@ pub(in crate::daemon) fn works(directories: &[&Path]) -> Result<(), String> {
             let error = os_text(&error);
             format!("files below {} cannot have the pod's owners: {error}", directory.display())
         });
-        let _ = remove_directory(&place);
+        let _ = remove_tree(&place);
         worked
     })
 }

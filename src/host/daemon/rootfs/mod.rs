@@ -36,10 +36,10 @@ use super::program::os_text;
 use base::subordinate_ids::is_machine_root;
 pub(super) use mapped_probe::works as user_namespaces_work;
 pub(super) use masked::MaskedDirectory;
+pub(super) use mount::mount_points;
 use mount::{
     cover_with_memory, hold, link, lock_all_read_only, lock_read_only, make_directory, show_entries,
 };
-pub(super) use mount::{mount_points, remove_directory};
 pub(super) use overlay::works as overlays_work;
 use view::RootLayout;
 pub(super) use view::{BindMount, ImageRoot, Overlay, ProcSource, UPPER, View, user_of_machine};

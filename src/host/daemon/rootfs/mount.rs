@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, StatVfsMountFlags};
@@ -141,27 +141,6 @@ pub(in crate::daemon) fn symlink_if_missing(target: &Path, place: &Path) -> io::
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Removes a directory with everything in it, even directories that not even their owner may list, as overlays leave
-/// them behind.
-pub(in crate::daemon) fn remove_directory(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-        result => return result,
-    }
-    let mut next = vec![path.to_path_buf()];
-    while let Some(directory) = next.pop() {
-        let _ = fs::set_permissions(&directory, fs::Permissions::from_mode(0o700));
-        for entry in fs::read_dir(&directory)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                next.push(entry.path());
-            }
-        }
-    }
-    fs::remove_dir_all(path)
 }
 
 #[cfg(test)]

@@ -14,9 +14,10 @@ use rustix::process::WaitOptions;
 use rustix::thread::UnshareFlags;
 
 use super::layers::make_mount_point;
-use super::mount::{lock_all_read_only, make_directory, remove_directory};
+use super::mount::{lock_all_read_only, make_directory};
 use super::view::{Overlay, RootLayout, UPPER, View};
 use crate::daemon::os;
+use base::removal::remove_tree;
 use base::sort::SliceOrder;
 use base::subordinate_ids::real_user;
 
@@ -50,7 +51,7 @@ pub(in crate::daemon) fn works(memory: &Path) -> bool {
         }
         Err(_) => false,
     };
-    let _ = remove_directory(&place);
+    let _ = remove_tree(&place);
     worked
 }
 

@@ -18,8 +18,8 @@ pub use accounts::accounts_of_system;
 
 use super::Host;
 use super::error::os_error;
-use super::rootfs::remove_directory;
 use crate::RuntimeError;
+use base::removal::remove_tree;
 use base::subordinate_ids::is_machine_root;
 
 /// The machine's directories with its programs and libraries.
@@ -80,7 +80,7 @@ pub(super) struct SystemFiles {
 
 impl Drop for SystemFiles {
     fn drop(&mut self) {
-        if let Err(error) = remove_directory(&self.base) {
+        if let Err(error) = remove_tree(&self.base) {
             eprintln!("cannot remove {}: {error}", self.base.display());
         }
     }
@@ -101,7 +101,7 @@ impl SystemFiles {
     fn copy(machine: &Path, base: PathBuf) -> io::Result<Self> {
         // Before the copy: a change meanwhile makes another one necessary.
         let state = state_of(machine);
-        remove_directory(&base)?;
+        remove_tree(&base)?;
         fs::create_dir_all(&base)?;
         fs::set_permissions(&base, fs::Permissions::from_mode(0o755))?;
         // From here on, an error removes the directory.
