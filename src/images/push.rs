@@ -1,9 +1,7 @@
 //! Pushes an image from an archive to a registry (IMG-7).
 
-use std::sync::Arc;
-
 use crate::ImageReference;
-use crate::registry::{ByteCount, Keyring, PushImage, PushLayer, RegistryClient, RegistryError};
+use crate::registry::{ByteCount, Keyring, PushImage, RegistryClient, RegistryError};
 use crate::store::ImageBlobs;
 
 /// Uploads an image under a name; `count` grows up to the image's size. The manifest of the archive stays as it is.
@@ -15,16 +13,7 @@ pub async fn push(
     image: &ImageBlobs,
     count: &ByteCount,
 ) -> Result<String, RegistryError> {
-    let layers = image.layers.iter().map(|layer| {
-        let open = layer.open.clone();
-        PushLayer {
-            digest: layer.digest.clone(),
-            size: layer.size,
-            media_type: layer.media_type.clone(),
-            source: Arc::new(move || open()),
-        }
-    });
-    let (layers, config) = (layers.collect(), image.config.clone());
+    let (layers, config) = (image.layers.clone(), image.config.clone());
     let pushed = match &image.manifest {
         Some((manifest, media_type)) => {
             PushImage::with_manifest(manifest.clone(), media_type.clone(), config, layers)?

@@ -26,6 +26,19 @@ pub(super) struct FoundCredentials {
     pub(super) problems: Vec<CredentialError>,
 }
 
+#[cfg(test)]
+impl FoundCredentials {
+    /// The credentials as texts.
+    pub(super) fn users(&self) -> Vec<String> {
+        let user = |credential: &Credential| match credential {
+            Credential::Password { username, password } => format!("{username}:{}", password.reveal()),
+            Credential::IdentityToken(token) => format!("identity {}", token.reveal()),
+            Credential::RegistryToken(token) => format!("registry {}", token.reveal()),
+        };
+        self.credentials.iter().map(user).collect()
+    }
+}
+
 /// The matching credentials, in order.
 pub(super) fn matching(entries: &[(ImagePattern, Credential)], target: &str) -> Vec<Credential> {
     let matching = entries.iter().filter(|(pattern, _)| pattern.matches(target));

@@ -3,7 +3,6 @@
 //! A reader holds one chunk of a connection at a time. A connection that breaks is continued with a `Range` request at
 //! the same server, and after several attempts without progress at the next one.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,8 +10,6 @@ use bytes::{Buf, Bytes};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use reqwest::{Response, Url};
-use tokio::io::AsyncBufRead;
-use tokio_util::io::StreamReader;
 
 use super::authorization::Access;
 use super::content::Digester;
@@ -163,15 +160,6 @@ impl BlobReader {
         }
     }
 
-    /// Turns the reader into one of bytes; an error is a [`RegistryError`] inside.
-    pub fn into_reader(self) -> impl AsyncBufRead + Send + Unpin {
-        let parts = futures::stream::try_unfold(self, async |mut reader| {
-            let chunk = reader.chunk().await.map_err(io::Error::other)?;
-            Ok::<_, io::Error>(chunk.map(|chunk| (chunk, reader)))
-        });
-        StreamReader::new(Box::pin(parts))
-    }
-
     fn accept(&mut self, chunk: &Bytes) -> Result<(), RegistryError> {
         if chunk.len() as u64 > self.layer.size - self.offset {
             self.digester = None;
@@ -294,13 +282,6 @@ impl BlobReader {
             return Ok(());
         }
         self.digester = None;
-        let mut errors = std::mem::take(&mut self.errors);
-        Err(match (errors.len(), errors.pop()) {
-            (1, Some((_, error))) => error,
-            (_, last) => {
-                errors.extend(last);
-                RegistryError::Endpoints(errors)
-            }
-        })
+        Err(RegistryError::of_endpoints(std::mem::take(&mut self.errors)))
     }
 }

@@ -216,15 +216,6 @@ mod tests {
         DockerConfig::at(directory.join("config.json")).with_helpers(directory, Duration::from_secs(20))
     }
 
-    fn users(found: &FoundCredentials) -> Vec<String> {
-        let user = |credential: &Credential| match credential {
-            Credential::Password { username, password } => format!("{username}:{}", password.reveal()),
-            Credential::IdentityToken(token) => format!("identity {}", token.reveal()),
-            Credential::RegistryToken(token) => format!("registry {}", token.reveal()),
-        };
-        found.credentials.iter().map(user).collect()
-    }
-
     /// IMG-6: helpers come before the file, the host's own before the general one, and get docker's names.
     #[tokio::test]
     async fn helpers_come_before_the_file() {
@@ -250,7 +241,7 @@ mod tests {
         for (target, expect) in table {
             let found = docker.lookup(target).await;
             assert_eq!(
-                (users(&found), &found.problems[..]),
+                (found.users(), &found.problems[..]),
                 (expect.into_iter().map(str::to_owned).collect(), &[][..])
             );
         }

@@ -247,6 +247,17 @@ impl fmt::Display for Credentials<'_> {
 }
 
 impl RegistryError {
+    /// The error of an operation that failed at each of these servers; a single server's error needs no list.
+    pub(super) fn of_endpoints(mut errors: Vec<(String, Self)>) -> Self {
+        match (errors.len(), errors.pop()) {
+            (1, Some((_, error))) => error,
+            (_, last) => {
+                errors.extend(last);
+                Self::Endpoints(errors)
+            }
+        }
+    }
+
     /// Returns the error of the registry itself: the cause below names and mirrors.
     pub fn cause(&self) -> &Self {
         match self {
@@ -269,11 +280,6 @@ impl RegistryError {
             Self::Status { status, .. } => *status == StatusCode::FORBIDDEN,
             _ => false,
         }
-    }
-
-    /// Returns true if the registry could not be reached: CRI's `RegistryUnavailable`.
-    pub fn is_unavailable(&self) -> bool {
-        matches!(self.cause(), Self::Request { .. })
     }
 
     /// The error with its advice in parentheses, if there is one.
@@ -425,7 +431,8 @@ mod tests {
             "failed to resolve reference \"r.io/a:1\": failed to do request: Head \
              \"https://r.io/v2/a/manifests/1\": dial tcp: lookup r.io: no such host; mirror http://m:1: other"
         );
-        assert!(error.is_unavailable() && error.hint().unwrap().contains("r.io cannot be reached"));
+        assert!(matches!(error.cause(), RegistryError::Request { .. }));
+        assert!(error.hint().unwrap().contains("r.io cannot be reached"));
         let plain = dial(RequestFailure::PlainHttp);
         assert!(plain.hint().unwrap().contains("registry.hosts.\"r.io\".insecure"));
         let missing = RegistryError::NotFound { subject: "r.io/a:1".into(), detail: String::new() };

@@ -134,15 +134,6 @@ mod tests {
         assert!(!glob_matches(&glob, &"a".repeat(1999)));
     }
 
-    fn users(found: &FoundCredentials) -> Vec<String> {
-        let user = |credential: &Credential| match credential {
-            Credential::Password { username, password } => format!("{username}:{}", password.reveal()),
-            Credential::IdentityToken(token) => format!("identity {}", token.reveal()),
-            Credential::RegistryToken(token) => format!("registry {}", token.reveal()),
-        };
-        found.credentials.iter().map(user).collect()
-    }
-
     /// IMG-6: the most specific credential comes first, over all secrets, and each once.
     #[tokio::test]
     async fn the_most_specific_credential_comes_first() {
@@ -157,10 +148,10 @@ mod tests {
             r#"{{"a.io/team":{{"auth":"{plain}","email":"x"}},"https://a.io":{{"auth":"{padded}"}}}}"#
         );
         keyring.add_docker_cfg(second.as_bytes()).unwrap();
-        assert_eq!(users(&keyring.lookup("a.io/team/x").await), ["c:3:4", "b:2", "glob:1"]);
-        assert_eq!(users(&keyring.lookup("a.io/x").await), ["b:2", "glob:1"]);
-        assert_eq!(users(&keyring.lookup("z.io/x").await), ["glob:1"]);
-        assert_eq!(users(&keyring.lookup("z.com/x").await), [""; 0]);
+        assert_eq!(keyring.lookup("a.io/team/x").await.users(), ["c:3:4", "b:2", "glob:1"]);
+        assert_eq!(keyring.lookup("a.io/x").await.users(), ["b:2", "glob:1"]);
+        assert_eq!(keyring.lookup("z.io/x").await.users(), ["glob:1"]);
+        assert_eq!(keyring.lookup("z.com/x").await.users(), [""; 0]);
     }
 
     /// IMG-6, SEC-2: a secret with defects is refused, and the message has nothing of its content.

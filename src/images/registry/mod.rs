@@ -49,7 +49,7 @@ pub use docker_config::DockerConfig;
 pub use error::{RegistryError, RequestFailure};
 pub use keyring::Keyring;
 pub use manifest::{RemoteLayer, RemoteManifest};
-pub use push::{BlobSource, PushImage, PushLayer};
+pub use push::PushImage;
 
 /// The client of all registries: shares connections and tokens between pulls. Cheap to clone.
 #[derive(Clone)]
@@ -84,11 +84,6 @@ impl RegistryClient {
         }))
     }
 
-    /// The settings of the client.
-    pub fn config(&self) -> &RegistryConfig {
-        &self.0.config
-    }
-
     /// Selects the servers of a reference and their credentials. Runs credential helpers, but connects to nothing.
     pub async fn open(
         &self,
@@ -113,7 +108,7 @@ pub struct RemoteImage(Arc<Remote>);
 struct Remote {
     shared: Arc<ClientState>,
     reference: ImageReference,
-    /// The reference's full name.
+    /// The reference's full name, as containerd and events write it: `docker.io/library/nginx:latest`.
     name: String,
     /// Mirrors first; the last is the registry itself.
     endpoints: Vec<Endpoint>,
@@ -135,20 +130,8 @@ impl fmt::Debug for RemoteImage {
     }
 }
 
-impl RemoteImage {
-    /// The reference.
-    pub fn reference(&self) -> &ImageReference {
-        &self.0.reference
-    }
-
-    /// The reference's full name, as containerd and events write it: `docker.io/library/nginx:latest`.
-    pub fn full_name(&self) -> &str {
-        &self.0.name
-    }
-}
-
 impl Remote {
-    /// Tries each endpoint until one succeeds; a single endpoint's error needs no list.
+    /// Tries each endpoint until one succeeds.
     async fn try_endpoints<'a, T>(
         &'a self,
         operation: impl Fn(&'a Endpoint) -> BoxFuture<'a, Result<T, RegistryError>>,
@@ -163,12 +146,6 @@ impl Remote {
                 }
             }
         }
-        Err(match (errors.len(), errors.pop()) {
-            (1, Some((_, error))) => error,
-            (_, last) => {
-                errors.extend(last);
-                RegistryError::Endpoints(errors)
-            }
-        })
+        Err(RegistryError::of_endpoints(errors))
     }
 }

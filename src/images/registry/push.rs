@@ -5,7 +5,6 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
@@ -14,7 +13,7 @@ use http::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use reqwest::{Body, Method, Response, StatusCode, Url};
 
-use crate::store::{OciManifest, digest_of};
+use crate::store::{LayerBlob, OciManifest, OpenBlob, digest_of};
 
 use super::authorization::{Access, Authorizer};
 use super::blob::ByteCount;
@@ -37,49 +36,17 @@ const UPLOADS: usize = 3;
 
 const CHUNK_MINIMUM: HeaderName = HeaderName::from_static("oci-chunk-min-length");
 
-/// Content that can be read from its beginning, several times.
-pub trait BlobSource: Send + Sync {
-    /// Opens the content.
-    fn open(&self) -> io::Result<Box<dyn Read + Send>>;
-}
-
-impl<F: Fn() -> io::Result<Box<dyn Read + Send>> + Send + Sync> BlobSource for F {
-    fn open(&self) -> io::Result<Box<dyn Read + Send>> {
-        self()
-    }
-}
-
-/// A layer to upload.
-#[derive(Clone)]
-pub struct PushLayer {
-    /// The digest of the content as `source` gives it.
-    pub digest: String,
-    /// Its size in bytes.
-    pub size: u64,
-    /// Its media type, which names the compression.
-    pub media_type: String,
-    /// The content.
-    pub source: Arc<dyn BlobSource>,
-}
-
-impl std::fmt::Debug for PushLayer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { digest, size, media_type, source: _ } = self;
-        write!(f, "{digest} ({size} bytes, {media_type})")
-    }
-}
-
 /// An image to upload.
 #[derive(Clone, Debug)]
 pub struct PushImage {
     manifest: Vec<u8>,
     media_type: String,
-    blobs: Vec<PushLayer>,
+    blobs: Vec<LayerBlob>,
 }
 
 impl PushImage {
     /// Composes an image of a configuration and its layers, the lowest first. The manifest is OCI's.
-    pub fn new(config: Vec<u8>, layers: Vec<PushLayer>) -> Self {
+    pub fn new(config: Vec<u8>, layers: Vec<LayerBlob>) -> Self {
         let descriptor = |media_type: &str, digest: &str, size: u64| serde_json::json!({ "mediaType": media_type, "digest": digest, "size": size });
         let manifest = serde_json::json!({
             "schemaVersion": 2,
@@ -103,7 +70,7 @@ impl PushImage {
         manifest: Vec<u8>,
         media_type: String,
         config: Vec<u8>,
-        layers: Vec<PushLayer>,
+        layers: Vec<LayerBlob>,
     ) -> Result<Self, RegistryError> {
         let invalid = |reason: &str| RegistryError::invalid("the manifest", reason);
         let parsed: OciManifest =
@@ -135,12 +102,12 @@ impl PushImage {
 }
 
 /// The distinct blobs of an image.
-fn with_config(config: Vec<u8>, media_type: &str, layers: Vec<PushLayer>) -> Vec<PushLayer> {
+fn with_config(config: Vec<u8>, media_type: &str, layers: Vec<LayerBlob>) -> Vec<LayerBlob> {
     let (digest, size) = (digest_of(&config), config.len() as u64);
     let config = Bytes::from(config);
-    let open = move || Ok(Box::new(io::Cursor::new(config.clone())) as Box<dyn Read + Send>);
-    let config = PushLayer { digest, size, media_type: media_type.to_owned(), source: Arc::new(open) };
-    let mut blobs: Vec<PushLayer> = Vec::new();
+    let open: OpenBlob = Arc::new(move || Ok(Box::new(io::Cursor::new(config.clone()))));
+    let config = LayerBlob { digest, size, media_type: media_type.to_owned(), open };
+    let mut blobs: Vec<LayerBlob> = Vec::new();
     for blob in layers.into_iter().chain([config]) {
         if !blobs.iter().any(|known| known.digest == blob.digest) {
             blobs.push(blob);
@@ -210,7 +177,7 @@ impl Upload<'_> {
     }
 
     /// Uploads a blob unless the registry has it.
-    async fn blob(&self, blob: &PushLayer) -> Result<(), RegistryError> {
+    async fn blob(&self, blob: &LayerBlob) -> Result<(), RegistryError> {
         let subject = format!("blob {} of {}", blob.digest, self.remote.name);
         if Digester::of(&blob.digest).is_none() {
             return Err(RegistryError::invalid(subject, "its digest is malformed"));
@@ -227,7 +194,7 @@ impl Upload<'_> {
         let mut chunk_bytes = None;
         let mut attempt = 1;
         loop {
-            let sent = AtomicBytes::default();
+            let sent = ByteCount::default();
             let failure = match self.upload(blob, &subject, chunk_bytes, &sent).await {
                 Ok(Outcome::Complete) => return Ok(()),
                 Ok(Outcome::TooLarge) if chunk_bytes.is_none() => {
@@ -261,10 +228,10 @@ impl Upload<'_> {
     /// Uploads a blob once: as a whole, or in chunks.
     async fn upload(
         &self,
-        blob: &PushLayer,
+        blob: &LayerBlob,
         subject: &str,
         chunk_bytes: Option<u64>,
-        sent: &AtomicBytes,
+        sent: &ByteCount,
     ) -> Result<Outcome, RegistryError> {
         let octets = HeaderValue::from_static("application/octet-stream");
         let begin = |url| Call::new(Method::POST, url).with_body(octets.clone(), Vec::new());
@@ -273,11 +240,9 @@ impl Upload<'_> {
             header(response.headers(), &CHUNK_MINIMUM).parse().unwrap_or(0).min(LARGEST_CHUNK_BYTES);
         let mut target = location(&response)?;
         let source = |source| RegistryError::Source { subject: subject.to_owned(), source };
-        let opened = blob.source.clone();
-        let reader = base::task::blocking(move || opened.open())
-            .await
-            .map_err(|_| source(lost_task()))?
-            .map_err(source)?;
+        let open = blob.open.clone();
+        let reader =
+            base::task::blocking(move || open()).await.map_err(|_| source(lost_task()))?.map_err(source)?;
         let content = Content { reader: Arc::new(Mutex::new(reader)), failure: Arc::default() };
         let mut offset = 0;
         if let Some(chunk_bytes) = chunk_bytes {
@@ -313,7 +278,7 @@ impl Upload<'_> {
         subject: &str,
         content: &Content,
         length: u64,
-        sent: &AtomicBytes,
+        sent: &ByteCount,
     ) -> Result<Result<Response, Outcome>, RegistryError> {
         call.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
         let transport = &self.remote.shared.transport;
@@ -371,20 +336,6 @@ fn lost_task() -> io::Error {
     io::Error::other("the reader panicked")
 }
 
-/// Bytes of the current attempt.
-#[derive(Clone, Default)]
-struct AtomicBytes(Arc<AtomicU64>);
-
-impl AtomicBytes {
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn add(&self, bytes: u64) {
-        self.0.fetch_add(bytes, Ordering::Relaxed);
-    }
-}
-
 /// A blob that is being read for an upload.
 struct Content {
     reader: Arc<Mutex<Box<dyn Read + Send>>>,
@@ -394,7 +345,7 @@ struct Content {
 
 impl Content {
     /// The next bytes as a request's body.
-    fn body(&self, length: u64, sent: AtomicBytes, count: ByteCount) -> Body {
+    fn body(&self, length: u64, sent: ByteCount, count: ByteCount) -> Body {
         let (reader, failure) = (self.reader.clone(), self.failure.clone());
         let parts = futures::stream::try_unfold(length, move |remaining| {
             let (reader, failure, sent, count) =

@@ -16,10 +16,10 @@ use super::work::WorkDir;
 /// Opens a blob from its beginning.
 pub type OpenBlob = Arc<dyn Fn() -> io::Result<Box<dyn Read + Send>> + Send + Sync>;
 
-/// A layer of an archive.
+/// A layer of an image, as it is pushed.
 #[derive(Clone)]
 pub struct LayerBlob {
-    /// The digest of the layer as the archive has it.
+    /// The digest of its content.
     pub digest: String,
     /// Its size in bytes.
     pub size: u64,
@@ -27,6 +27,13 @@ pub struct LayerBlob {
     pub media_type: String,
     /// Opens its content.
     pub open: OpenBlob,
+}
+
+impl std::fmt::Debug for LayerBlob {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { digest, size, media_type, open: _ } = self;
+        write!(f, "{digest} ({size} bytes, {media_type})")
+    }
 }
 
 /// An image of an archive, as blobs.

@@ -41,10 +41,11 @@ async fn a_dropped_connection_is_continued() {
         let image = server.open().await;
         let manifest = image.manifest().await.unwrap();
         let count = ByteCount::new();
-        let mut reader =
-            Box::pin(image.blob(&manifest.layers[0], LayerSource::Mirrors, &count).unwrap().into_reader());
+        let mut reader = image.blob(&manifest.layers[0], LayerSource::Mirrors, &count).unwrap();
         let mut bytes = Vec::new();
-        tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut bytes).await.unwrap();
+        while let Some(chunk) = reader.chunk().await.unwrap() {
+            bytes.extend_from_slice(&chunk);
+        }
         assert!(bytes == repository.layer);
         assert_eq!(count.get(), repository.layer.len() as u64);
         let ranges: Vec<Option<String>> = server.log.lock().iter().map(|seen| seen.range.clone()).collect();

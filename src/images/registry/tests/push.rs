@@ -1,9 +1,10 @@
 //! Uploads.
 
-use std::io::{Cursor, Read};
+use std::io::Cursor;
 
 use super::*;
-use crate::registry::{ByteCount, PushImage, PushLayer};
+use crate::registry::{ByteCount, PushImage};
+use crate::store::{LayerBlob, OpenBlob};
 
 /// A registry that stores what it gets.
 #[derive(Default)]
@@ -53,11 +54,11 @@ fn answer(storage: &Mutex<Storage>, limit: usize, seen: &SeenRequest) -> Answer 
     }
 }
 
-fn layer(content: Vec<u8>, size: usize) -> PushLayer {
+fn layer(content: Vec<u8>, size: usize) -> LayerBlob {
     let digest = digest_of(&content);
     let content = bytes::Bytes::from(content);
-    let open = move || Ok(Box::new(Cursor::new(content.clone())) as Box<dyn Read + Send>);
-    PushLayer { digest, size: size as u64, media_type: LAYER.into(), source: Arc::new(open) }
+    let open: OpenBlob = Arc::new(move || Ok(Box::new(Cursor::new(content.clone()))));
+    LayerBlob { digest, size: size as u64, media_type: LAYER.into(), open }
 }
 
 async fn push(server: &Server, image: &PushImage) -> Result<(String, u64), RegistryError> {
