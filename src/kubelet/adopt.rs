@@ -21,7 +21,7 @@ pub(super) fn adopt(pod: &Pod, observed: &mut ObservedPod, now: ClockReading) {
     let containers: Vec<(Role, Container)> =
         spec::all_containers(pod).map(|(role, c)| (role, c.into_owned())).collect();
     for (role, container) in containers {
-        let status = status_of(pod, &container.name);
+        let status = spec::container_status(pod, &container.name);
         match observed.latest(&container.name).cloned() {
             Some(record) if record.exit.is_none() => {
                 adopt_running(&container, status, &record, observed, now);
@@ -34,16 +34,6 @@ pub(super) fn adopt(pod: &Pod, observed: &mut ObservedPod, now: ClockReading) {
             }
         }
     }
-}
-
-/// The status of a container of any role.
-fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
-    let status = pod.status.as_ref()?;
-    [&status.init_container_statuses, &status.container_statuses, &status.ephemeral_container_statuses]
-        .into_iter()
-        .flatten()
-        .flatten()
-        .find(|s| s.name == name)
 }
 
 /// Remembers a container that runs and was not started by this kubelet.

@@ -90,7 +90,7 @@ impl Resize {
     /// Restores an earlier kubelet's allocations from the pod's status.
     pub(crate) fn adopt(&mut self, pod: &Pod) {
         for (_, container) in resizable(pod) {
-            let reported = status_of(pod, &container.name).and_then(allocated_resources);
+            let reported = spec::container_status(pod, &container.name).and_then(allocated_resources);
             if let Some(reported) =
                 reported.filter(|reported| !same(Some(reported), container.resources.as_ref()))
             {
@@ -116,12 +116,6 @@ pub(crate) fn allocated_pod<'a>(pod: &'a Pod, resize: &Resize) -> std::borrow::C
         }
     }
     std::borrow::Cow::Owned(own)
-}
-
-fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
-    let status = pod.status.as_ref()?;
-    let lists = [&status.init_container_statuses, &status.container_statuses];
-    lists.into_iter().flatten().flatten().find(|s| s.name == name)
 }
 
 /// Returns the allocated resources in a container's status. Of limits the status has only those in effect.

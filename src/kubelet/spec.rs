@@ -1,11 +1,13 @@
-//! The kubelet's view of a pod's spec: its containers by role, restart rules and grace period.
+//! The kubelet's view of a pod: its containers by role, with their statuses, restart rules and grace period.
 //!
 //! Pure reading; never changes anything.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Container, ContainerRestartRule, EphemeralContainer, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{
+    Container, ContainerRestartRule, ContainerStatus, EphemeralContainer, Pod, PodSpec,
+};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use object::quantity::Amount;
@@ -100,6 +102,16 @@ pub(crate) fn all_containers(pod: &Pod) -> impl Iterator<Item = (Role, Cow<'_, C
 /// The container of this name, in any role.
 pub(crate) fn container<'a>(pod: &'a Pod, name: &str) -> Option<(Role, Cow<'a, Container>)> {
     all_containers(pod).find(|(_, c)| c.name == name)
+}
+
+/// The status of the container of this name, in any role.
+pub(crate) fn container_status<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
+    let status = pod.status.as_ref()?;
+    [&status.init_container_statuses, &status.container_statuses, &status.ephemeral_container_statuses]
+        .into_iter()
+        .flatten()
+        .flatten()
+        .find(|status| status.name == name)
 }
 
 /// Converts an ephemeral container to a container.

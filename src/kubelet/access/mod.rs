@@ -20,6 +20,7 @@ use super::faults::NodeDiskFault;
 use super::logs;
 use super::node::Node;
 use super::runtime::{ContainerExit, ContainerRecord, PodUid, RuntimeError, SandboxRecord};
+use super::spec;
 use api::ApiError;
 use api::node_access::{Attempt, ImageAccess, LogRequest, NodeAccess, PodPorts, runtime_uid};
 use base::clock::{Clock, since};
@@ -123,7 +124,7 @@ impl NodeAccess for Access {
         async move {
             let name = request.container.clone();
             let uid = runtime_uid(&pod).to_string();
-            let status = status_of(&pod, &name);
+            let status = spec::container_status(&pod, &name);
             let attempts = logged_attempts(self.attempts(&uid, &name).await?, status);
             let selected = match choose(attempts, status, request.previous) {
                 Some(LoggedAttempt::Known(record)) => record,
@@ -261,14 +262,6 @@ fn failed(reason: String) -> Session {
     // The channel has capacity for one.
     let _ = end.try_send(SessionOutput::Failed(reason));
     Session { input, output }
-}
-
-fn status_of<'a>(pod: &'a Pod, container: &str) -> Option<&'a ContainerStatus> {
-    let all = pod
-        .status
-        .iter()
-        .flat_map(|s| [&s.init_container_statuses, &s.container_statuses, &s.ephemeral_container_statuses]);
-    all.flatten().flatten().find(|s| s.name == container)
 }
 
 /// An attempt of a container that has a log to read.

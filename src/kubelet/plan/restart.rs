@@ -134,11 +134,7 @@ pub(super) fn restart_event(pod: &Pod, name: &str) -> String {
 /// The number of attempts according to the pod's status, used if the runtime knows none: the restartCount of the next
 /// attempt.
 pub(super) fn attempts_in_status(pod: &Pod, name: &str) -> u32 {
-    let status = pod.status.as_ref();
-    let all = status
-        .into_iter()
-        .flat_map(|s| [&s.init_container_statuses, &s.container_statuses, &s.ephemeral_container_statuses]);
-    let Some(known) = all.flatten().flatten().find(|c| c.name == name) else { return 0 };
+    let Some(known) = spec::container_status(pod, name) else { return 0 };
     let ran = known.container_id.as_ref().is_some_and(|id| !id.is_empty());
     u32::try_from(known.restart_count).unwrap_or(0) + u32::from(ran)
 }

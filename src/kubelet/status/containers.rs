@@ -201,12 +201,11 @@ impl View<'_> {
             image: container.image.clone().unwrap_or_default(),
             state: Some(self.waiting(container, initializing)),
             last_state: Some(ContainerState::default()),
-            started: Some(false),
+            started: (role != Role::Ephemeral).then_some(false),
             ready: false,
             restart_count: before.map_or(0, |b| b.restart_count),
             ..ContainerStatus::default()
         }
-        .for_role(role)
     }
 
     /// Returns the status of a container that has run according to the status, and that the runtime no longer knows.
@@ -446,19 +445,6 @@ pub(super) fn finish_statuses(pod: &Pod, observed: &ObservedPod, status: &mut Po
                 ..ContainerState::default()
             });
         }
-    }
-}
-
-trait ContainerStatusExt {
-    fn for_role(self, role: Role) -> Self;
-}
-
-impl ContainerStatusExt for ContainerStatus {
-    fn for_role(mut self, role: Role) -> Self {
-        if role == Role::Ephemeral {
-            self.started = None;
-        }
-        self
     }
 }
 

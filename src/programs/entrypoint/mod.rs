@@ -78,7 +78,7 @@ fn find(name: &str) -> Option<PathBuf> {
 
 /// Returns the real path of one of the image's directories: without a mount namespace, an environment variable contains
 /// it.
-fn real_path(directory: &str) -> PathBuf {
+pub(super) fn real_path(directory: &str) -> PathBuf {
     let name: String = directory
         .trim_matches('/')
         .chars()

@@ -154,13 +154,14 @@ impl Resolver {
     fn with_name(&self, ip: IpAddr) -> String {
         let in_hosts =
             self.host_lines().find(|(known, _)| *known == ip).and_then(|(_, names)| names.into_iter().next());
-        let name = in_hosts.map(str::to_owned).or_else(|| match self.query(&reverse(ip)?, RecordType::PTR) {
-            Ok(Outcome::Found(records)) => records.iter().find_map(|record| match &record.data {
-                RData::PTR(name) => Some(name.0.to_ascii().trim_end_matches('.').to_owned()),
+        let name =
+            in_hosts.map(str::to_owned).or_else(|| match self.query(&Name::from(ip), RecordType::PTR) {
+                Ok(Outcome::Found(records)) => records.iter().find_map(|record| match &record.data {
+                    RData::PTR(name) => Some(name.0.to_ascii().trim_end_matches('.').to_owned()),
+                    _ => None,
+                }),
                 _ => None,
-            }),
-            _ => None,
-        });
+            });
         name.map_or_else(|| ip.to_string(), |name| format!("{ip} {name}"))
     }
 
@@ -206,8 +207,8 @@ impl Resolver {
         if let Some(server) = self.conf.servers().next() {
             let _ = writeln!(text, "Server:\t\t{server}\nAddress:\t{}\n", self.socket(server));
         }
-        let candidates = match name.parse().ok().filter(|_| type_ == RecordType::PTR).and_then(reverse) {
-            Some(pointer) => vec![pointer.to_ascii()],
+        let candidates = match name.parse::<IpAddr>().ok().filter(|_| type_ == RecordType::PTR) {
+            Some(address) => vec![Name::from(address).to_ascii()],
             None => self.conf.candidates(name),
         };
         let mut failure = format!("** server can't find {name}: NXDOMAIN");
@@ -273,26 +274,6 @@ fn exchange(server: SocketAddr, name: &Name, type_: RecordType) -> io::Result<Me
         }
     }
     Err(io::ErrorKind::InvalidData.into())
-}
-
-/// `5.0.64.127.in-addr.arpa.`
-fn reverse(ip: IpAddr) -> Option<Name> {
-    let text = match ip {
-        IpAddr::V4(v4) => {
-            let [a, b, c, d] = v4.octets();
-            format!("{d}.{c}.{b}.{a}.in-addr.arpa.")
-        }
-        IpAddr::V6(v6) => {
-            let nibbles = v6.octets().into_iter().rev().flat_map(|byte| [byte & 15, byte >> 4]);
-            let mut text = String::new();
-            for nibble in nibbles {
-                let _ = write!(text, "{nibble:x}.");
-            }
-            text.push_str("ip6.arpa.");
-            text
-        }
-    };
-    Name::from_ascii(text).ok()
 }
 
 fn address(record: &Record) -> Option<IpAddr> {

@@ -19,7 +19,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
 use super::IMAGE_DIRECTORY;
+use super::entrypoint::real_path;
 use object::low_ports::LowPorts;
 use response::Site;
 pub(crate) use response::{Body, full};
@@ -127,7 +128,7 @@ pub(super) fn listening() -> Vec<IpAddr> {
 /// Serves until SIGTERM (at once) or SIGQUIT and SIGWINCH (after the running requests). SIGHUP and SIGUSR1, which
 /// reload configuration and log files, change nothing here.
 pub(super) async fn serve(flavour: &ServerFlavor) -> io::Result<()> {
-    let directory = directory(flavour);
+    let directory = real_path(flavour.directory);
     fill(&directory, flavour)?;
     let listener = listen(&listening(), 80, flavour.program).await?;
     let site = Site { flavour: flavour.clone(), directory };
@@ -267,13 +268,6 @@ pub(super) async fn listen(ips: &[IpAddr], port: u16, program: &str) -> io::Resu
 
 fn at(address: SocketAddr, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("bind() to {address} failed ({error})"))
-}
-
-/// Returns the path of the served directory; without a mount namespace, an environment variable contains it.
-fn directory(flavour: &ServerFlavor) -> PathBuf {
-    let name = flavour.directory.trim_matches('/').to_ascii_uppercase().replace('/', "_");
-    let moved = std::env::var_os(format!("PODIUM_MOUNT_{name}"));
-    moved.map_or_else(|| PathBuf::from(flavour.directory), PathBuf::from)
 }
 
 /// Writes the welcome page into the image's own directory, but never into a volume.
