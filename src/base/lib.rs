@@ -10,6 +10,7 @@ pub mod decimal_size;
 pub mod dial;
 pub mod dial_error;
 pub mod did_you_mean;
+pub mod disk_fault;
 pub mod duplex;
 pub mod file_pages;
 mod gate;

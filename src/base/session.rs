@@ -4,6 +4,7 @@
 //! protocol. Dropping a [`Session`] detaches: an exec'd process is then killed, an attached container keeps running.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 /// The size of a terminal, in character cells.
@@ -49,7 +50,7 @@ pub struct Session {
 }
 
 /// The standard streams a client requests, and the request for a terminal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionStreams {
     /// The client sends input.
     pub stdin: bool,

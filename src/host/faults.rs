@@ -1,9 +1,9 @@
 //! Injected faults of a node (FAULT-1) that concern its host: its clock, which stamps the lines of logs, and its disk,
 //! on which containers have their logs and are created.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
+
+use base::disk_fault::DiskFault;
 
 /// A host's faults until the next change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,16 +13,5 @@ pub struct HostFaults {
     pub skew_millis: i64,
     /// The fault of its disk; `None` means a healthy disk.
     #[serde(default)]
-    pub disk: Option<HostDiskFault>,
-}
-
-/// A fault of a node's disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum HostDiskFault {
-    /// The disk is full.
-    Full,
-    /// The device fails.
-    Failing,
-    /// Delays each write.
-    Slow(Duration),
+    pub disk: Option<DiskFault>,
 }

@@ -35,7 +35,7 @@ mod spec;
 #[cfg(target_os = "linux")]
 pub use daemon::{accounts_of_system, bound_as_containers, namespaces_work, node_host_main};
 pub use descendants::Descendants;
-pub use faults::{HostDiskFault, HostFaults};
+pub use faults::HostFaults;
 pub use id_ranges::{id_ranges_of_pods, is_id_range_free};
 pub use image_users::{ImageUsers, containers_of_image, pods_by_image};
 pub use memory::Memory;

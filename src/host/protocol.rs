@@ -53,31 +53,15 @@ pub enum Purpose {
     /// Requests, responses and events.
     Control,
     /// A command with streams in a running container.
-    Exec { id: ContainerId, command: Vec<String>, streams: Streams },
+    Exec { id: ContainerId, command: Vec<String>, streams: SessionStreams },
     /// The container's own streams.
-    Attach { id: ContainerId, streams: Streams },
+    Attach { id: ContainerId, streams: SessionStreams },
     /// Sockets of the node's network, or of a pod's: descriptors, with one byte after the response.
     Sockets { pod: Option<PodUid>, kind: SocketKind, count: usize },
     /// The namespaces of the node's fabric, in the same way: the network's, then the user's if there is one.
     Namespaces,
     /// The network namespace of the node, or of a pod, in the same way.
     Leaf { pod: Option<PodUid> },
-}
-
-/// The serialized form of `SessionStreams`.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Streams {
-    pub(crate) stdin: bool,
-    pub(crate) stdout: bool,
-    pub(crate) stderr: bool,
-    pub(crate) tty: bool,
-}
-
-impl From<SessionStreams> for Streams {
-    fn from(streams: SessionStreams) -> Self {
-        let SessionStreams { stdin, stdout, stderr, tty } = streams;
-        Self { stdin, stdout, stderr, tty }
-    }
 }
 
 /// The host's response to a greeting.

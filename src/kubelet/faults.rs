@@ -5,10 +5,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use base::disk_fault::DiskFault;
 use base::wildcard;
 use parking_lot::{Mutex, RwLock};
-
-use crate::runtime::HostDiskFault;
 
 /// A fault that makes image pulls slow or fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,36 +20,6 @@ pub struct PullFault {
     pub fails: bool,
     /// A pattern for the image names of containers; `*` stands for any text. `None` means every image.
     pub pattern: Option<String>,
-}
-
-/// A fault of a node's disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeDiskFault {
-    /// The disk is full.
-    Full,
-    /// The device fails.
-    Failing,
-    /// Delays each write of the kubelet and the runtime.
-    Slow(Duration),
-}
-
-impl NodeDiskFault {
-    /// The error that a write fails with; none if it succeeds.
-    pub(crate) fn error(self) -> Option<&'static str> {
-        match self {
-            Self::Full => Some("no space left on device"),
-            Self::Failing => Some("input/output error"),
-            Self::Slow(_) => None,
-        }
-    }
-
-    /// The delay added to a write.
-    pub(crate) fn delay(self) -> Duration {
-        match self {
-            Self::Slow(delay) => delay,
-            Self::Full | Self::Failing => Duration::ZERO,
-        }
-    }
 }
 
 /// The image pull faults in force on all nodes of this process.
@@ -82,28 +51,19 @@ impl PullFaults {
 
 /// The fault of a node's disk, if any.
 #[derive(Debug, Default)]
-pub(crate) struct NodeDisk(Mutex<Option<NodeDiskFault>>);
+pub(crate) struct NodeDisk(Mutex<Option<DiskFault>>);
 
 impl NodeDisk {
-    pub(crate) fn set(&self, fault: Option<NodeDiskFault>) {
+    pub(crate) fn set(&self, fault: Option<DiskFault>) {
         *self.0.lock() = fault;
     }
 
-    pub(crate) fn fault(&self) -> Option<NodeDiskFault> {
+    pub(crate) fn fault(&self) -> Option<DiskFault> {
         *self.0.lock()
     }
 
-    /// Returns the fault in the form of the node's host.
-    pub(crate) fn of_host(&self) -> Option<HostDiskFault> {
-        Some(match self.fault()? {
-            NodeDiskFault::Full => HostDiskFault::Full,
-            NodeDiskFault::Failing => HostDiskFault::Failing,
-            NodeDiskFault::Slow(delay) => HostDiskFault::Slow(delay),
-        })
-    }
-
     pub(crate) fn is_full(&self) -> bool {
-        self.fault() == Some(NodeDiskFault::Full)
+        self.fault() == Some(DiskFault::Full)
     }
 }
 

@@ -59,10 +59,11 @@ use k8s_openapi::api::core::v1::Pod;
 
 use api::{Api, ApiError};
 use base::backoff::BackoffPolicy;
+use base::disk_fault::DiskFault;
 use base::task::Tasks;
 use context::Context;
 pub use context::RemoveUnusedImages;
-pub use faults::{NodeDiskFault, PullFault};
+pub use faults::PullFault;
 pub use ips::NodeIpv6;
 use node::{Node, ShutdownMode};
 pub use node::{NodeConfig, StaticManifest};
@@ -280,7 +281,7 @@ impl Kubelet {
     }
 
     /// Sets the fault of the node's disk; `None` means a healthy disk.
-    pub fn set_disk_fault(&self, fault: Option<NodeDiskFault>) {
+    pub fn set_disk_fault(&self, fault: Option<DiskFault>) {
         self.node.disk.set(fault);
         self.node.push_faults();
     }

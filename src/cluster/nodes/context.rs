@@ -23,12 +23,12 @@ use extension::node_fence::FencePhase;
 use images::{Catalogue, Puller};
 use kubelet::runtime::hollow::{BehaviorFn, ContainerBehavior, HollowRuntime};
 use kubelet::runtime::{ProcessConfig, ProcessRuntime, Runtime, RuntimeError};
-use kubelet::{Kubelet, Kubelets, NodeConfig, NodeDiskFault};
+use kubelet::{Kubelet, Kubelets, NodeConfig};
 use object::Key;
 use object::low_ports::LowPorts;
 use object::quantity::ResourceList;
 use object::well_known::annotation::{PODIUM_CAPACITY, PODIUM_NODE};
-use operators::faults::{NodeFaults, WriteFault};
+use operators::faults::NodeFaults;
 use reconcile::Recorder;
 
 /// The zones to which nodes are assigned in turn, so that topology spread shows an effect.
@@ -77,11 +77,7 @@ impl RunningNode {
     /// others of these types.
     pub(super) fn suffer(&self, faults: &NodeFaults) {
         self.kubelet.set_skew_millis(faults.skews.get(&self.name).copied().unwrap_or_default());
-        self.kubelet.set_disk_fault(faults.disks.get(&self.name).map(|fault| match fault {
-            WriteFault::Full => NodeDiskFault::Full,
-            WriteFault::Failing => NodeDiskFault::Failing,
-            WriteFault::Slow(delay) => NodeDiskFault::Slow(*delay),
-        }));
+        self.kubelet.set_disk_fault(faults.disks.get(&self.name).copied());
         if faults.paused.contains(&self.name) {
             self.tasks.pause();
             self.kubelet.pause();

@@ -18,9 +18,8 @@ use super::reaper::ProcessExit;
 use super::spawn::{Parent, SpawnRequest};
 use super::subreaper::SpawnedProcess;
 use super::{Host, environment, os, terminals};
-use crate::protocol::Streams;
 use crate::{ContainerId, ExecOutput, RuntimeError};
-use base::session::SessionOutput;
+use base::session::{SessionOutput, SessionStreams};
 
 /// The maximum of a command's output that is returned to probes and hooks.
 const OUTPUT_BYTES: usize = 10 << 10;
@@ -66,7 +65,7 @@ impl Host {
         self: &Rc<Self>,
         id: &ContainerId,
         command: &[String],
-        streams: Streams,
+        streams: SessionStreams,
     ) -> Result<Exec, RuntimeError> {
         let container = self.container(id)?;
         let Some(main) = container.main.get().filter(|_| !container.starting.get()) else {
@@ -161,7 +160,7 @@ impl Host {
         timeout: Duration,
     ) -> Result<ExecOutput, RuntimeError> {
         let run = async {
-            let streams = Streams { stdin: false, stdout: true, stderr: true, tty: false };
+            let streams = SessionStreams { stdin: false, stdout: true, stderr: true, tty: false };
             let mut exec = self.exec(id, command, streams).await?;
             let mut outputs = exec.pump();
             let mut output = Vec::new();

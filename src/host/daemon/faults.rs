@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 use rustix::io::Errno;
 use tokio::sync::watch;
 
-use crate::faults::{HostDiskFault, HostFaults};
+use crate::faults::HostFaults;
+use base::disk_fault::DiskFault;
 
 /// The current faults; a cheap handle.
 #[derive(Clone, Default)]
@@ -29,16 +30,16 @@ impl Faults {
     /// Returns the error that a write fails with, if any.
     pub(super) fn admit(&self) -> io::Result<()> {
         match self.0.borrow().disk {
-            Some(HostDiskFault::Full) => Err(Errno::NOSPC.into()),
-            Some(HostDiskFault::Failing) => Err(Errno::IO.into()),
-            Some(HostDiskFault::Slow(_)) | None => Ok(()),
+            Some(DiskFault::Full) => Err(Errno::NOSPC.into()),
+            Some(DiskFault::Failing) => Err(Errno::IO.into()),
+            Some(DiskFault::Slow(_)) | None => Ok(()),
         }
     }
 
     /// Waits for the delay of a write on a slow disk.
     pub(super) async fn pass(&self) {
         let fault = *self.0.borrow();
-        if let Some(HostDiskFault::Slow(delay)) = fault.disk {
+        if let Some(DiskFault::Slow(delay)) = fault.disk {
             let mut faults = self.0.subscribe();
             let healed = faults.wait_for(|now| now.disk != fault.disk);
             // If the disk's fault ends meanwhile, the wait ends too.
@@ -59,11 +60,11 @@ mod tests {
         assert!(faults.admit().is_ok());
         faults.pass().await;
         let disk = |fault| HostFaults { disk: Some(fault), ..HostFaults::default() };
-        for (fault, code) in [(HostDiskFault::Full, Errno::NOSPC), (HostDiskFault::Failing, Errno::IO)] {
+        for (fault, code) in [(DiskFault::Full, Errno::NOSPC), (DiskFault::Failing, Errno::IO)] {
             faults.set(disk(fault));
             assert_eq!(faults.admit().unwrap_err().raw_os_error(), Some(code.raw_os_error()));
         }
-        faults.set(disk(HostDiskFault::Slow(Duration::from_hours(1))));
+        faults.set(disk(DiskFault::Slow(Duration::from_hours(1))));
         assert!(faults.admit().is_ok());
         let (waiting, healing) = (faults.clone(), faults.clone());
         let heal = async {

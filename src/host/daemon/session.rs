@@ -12,8 +12,8 @@ use super::container::Container;
 use super::exec::Exec;
 use super::io::END_OF_FILE;
 use super::pipe_end::PipeEnd;
-use crate::protocol::{self, Streams};
-use base::session::{SessionInput, SessionOutput};
+use crate::protocol;
+use base::session::{SessionInput, SessionOutput, SessionStreams};
 
 /// The chunk size of earlier output.
 const PIECE_BYTES: usize = 32 << 10;
@@ -33,7 +33,7 @@ impl Host {
     /// Serves a client attached to a container's own streams.
     pub(super) async fn serve_attach(
         container: Rc<Container>,
-        streams: Streams,
+        streams: SessionStreams,
         reader: OwnedReadHalf,
         writer: OwnedWriteHalf,
     ) {

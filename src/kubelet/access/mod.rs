@@ -16,7 +16,6 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use tokio::sync::mpsc;
 
-use super::faults::NodeDiskFault;
 use super::logs;
 use super::node::Node;
 use super::runtime::{ContainerExit, ContainerRecord, PodUid, RuntimeError, SandboxRecord};
@@ -25,6 +24,7 @@ use api::ApiError;
 use api::node_access::{Attempt, ImageAccess, LogRequest, NodeAccess, PodPorts, runtime_uid};
 use base::clock::{Clock, since};
 use base::dial::Transport;
+use base::disk_fault::DiskFault;
 use base::session::{Session, SessionOutput, SessionStreams};
 use base::sort::CollectMap;
 use object::SharedObject;
@@ -152,7 +152,7 @@ impl NodeAccess for Access {
                 // Log lines have times of the node's clock.
                 request.since = Some(self.node.clock.now().checked_sub(ago).unwrap_or(Timestamp::MIN));
             }
-            if self.node.disk.fault() == Some(NodeDiskFault::Failing) {
+            if self.node.disk.fault() == Some(DiskFault::Failing) {
                 return Err(ApiError::Internal(format!(
                     "failed to open the log of container \"{name}\": input/output error"
                 )));

@@ -173,7 +173,7 @@ impl Node {
     /// Applies the faults of the node's clock and disk to the runtime.
     pub(super) fn push_faults(&self) {
         let skew_millis = i64::try_from(self.clock.skew().as_millis()).unwrap_or(0);
-        self.runtime.set_faults(HostFaults { skew_millis, disk: self.disk.of_host() });
+        self.runtime.set_faults(HostFaults { skew_millis, disk: self.disk.fault() });
     }
 
     pub(super) fn new(api: &Api, config: NodeConfig, runtime: Arc<dyn Runtime>, tasks: Tasks) -> Self {

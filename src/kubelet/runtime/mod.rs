@@ -27,9 +27,9 @@ use base::dial::{Dialer, LocalDialer, Transport};
 use base::session::{Session, SessionStreams};
 pub use host::seccomp::{Seccomp, SeccompProfile};
 pub use host::{
-    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostDiskFault, HostFaults,
-    HostShares, IdRange, ImageFiles, Memory, MemoryVolume, Mount, PodUid, ProcessUser, ResourceLimits,
-    RuntimeError, SandboxRecord, SandboxSpec, Security, Usage, UsageByPod,
+    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, ExecOutput, HostFaults, HostShares, IdRange,
+    ImageFiles, Memory, MemoryVolume, Mount, PodUid, ProcessUser, ResourceLimits, RuntimeError,
+    SandboxRecord, SandboxSpec, Security, Usage, UsageByPod,
 };
 pub(crate) use images::Image;
 pub use images::PullSecret;

@@ -10,7 +10,6 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Container, Secret};
 
 use super::{ActionResult, SyncPod};
-use crate::faults::NodeDiskFault;
 use crate::needed_images::{self, ImageUser, NeededImage};
 use crate::observed::{ImageState, PullEnd};
 use crate::plan::image_pull::{self, is_awaited};
@@ -18,6 +17,7 @@ use crate::pod_workers::{PodEvent, PullState};
 use crate::runtime::{Image, ImagePull, PullProgress, PullSecret, RuntimeError};
 use crate::spec;
 use base::clock::{Clock, saturating_after};
+use base::disk_fault::DiskFault;
 use object::Key;
 use object::time::go_duration;
 use object::well_known::secret_type;
@@ -219,8 +219,8 @@ impl SyncPod<'_> {
             return Ok(());
         }
         let (delay, fails) = pulls.unwrap_or_default();
-        let delay = delay.max(disk.map(NodeDiskFault::delay).unwrap_or_default());
-        let written = disk.and_then(NodeDiskFault::error);
+        let delay = delay.max(disk.map(DiskFault::delay).unwrap_or_default());
+        let written = disk.and_then(DiskFault::error);
         let now = self.now();
         let known = self.state.observed.image_mut(user);
         let is_over = matches!(known, ImageState::Pulling { end: PullEnd::At(until), .. } if *until <= now);

@@ -19,7 +19,7 @@ async fn a_failed_update_of_a_volume_is_retried_vol_1() {
     let content = || std::fs::read_to_string(&file).unwrap();
     assert_eq!(content(), "old");
 
-    scene.kubelet.set_disk_fault(Some(NodeDiskFault::Failing));
+    scene.kubelet.set_disk_fault(Some(DiskFault::Failing));
     let changed = scene.api.modify::<ConfigMap>(&map, |map| {
         map.data.get_or_insert_default().insert("k".into(), "new".into());
         Ok(())

@@ -12,9 +12,9 @@ use rustix::fs::OFlags;
 
 use super::{claims, in_memory, lies_in_memory, volume_dir};
 use crate::environment::{EnvError, EnvFile, TOTAL_BYTES};
-use crate::faults::NodeDiskFault;
 use crate::node::Node;
 use crate::spec;
+use base::disk_fault::DiskFault;
 use base::root_dir::RootDir;
 use object::SharedObject;
 
@@ -51,8 +51,8 @@ impl EnvFiles {
                 }
             }
         }
-        let failing = node.disk.fault().filter(|fault| matches!(fault, NodeDiskFault::Failing));
-        if let Some(error) = failing.and_then(NodeDiskFault::error) {
+        let failing = node.disk.fault().filter(|fault| matches!(fault, DiskFault::Failing));
+        if let Some(error) = failing.and_then(DiskFault::error) {
             for root in roots.values_mut() {
                 *root = Err(error.to_string());
             }

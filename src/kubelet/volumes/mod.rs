@@ -27,13 +27,13 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Container, Pod, Volume};
 
 use super::context::Context;
-use super::faults::NodeDiskFault;
 use super::node::Node;
 use super::observed::{ObservedPod, SetupState};
 use super::resize;
 use super::runtime::Memory;
 use super::spec;
 pub(crate) use attach::{release as release_disks, restore as restore_disks};
+use base::disk_fault::DiskFault;
 use base::removal::remove_tree;
 pub use claims::user_of;
 use claims::{Check, ClaimVolume};
@@ -210,10 +210,10 @@ pub(super) async fn prepare(
     let alone = work.iter().any(|(volume, ..)| volume.host_path.is_some());
     let _permit = if alone { None } else { node.volume_writers.acquire().await.ok() };
     let disk = node.disk.fault();
-    if let (Some(error), Some((volume, ..))) = (disk.and_then(NodeDiskFault::error), work.first()) {
+    if let (Some(error), Some((volume, ..))) = (disk.and_then(DiskFault::error), work.first()) {
         return Err(VolumeError::set_up(&volume.name, error));
     }
-    if let Some(NodeDiskFault::Slow(delay)) = disk {
+    if let Some(DiskFault::Slow(delay)) = disk {
         context.clock.sleep(delay).await;
     }
     let (memory, pods_dir) = (memory.cloned(), node.config.pods_dir.clone());

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use base::disk_fault::DiskFault;
+
 /// The scheduler's name among the actors.
 pub const SCHEDULER_ACTOR: &str = "scheduler";
 
@@ -33,7 +35,7 @@ pub struct NodeFaults {
     /// The offsets of kubelets' clocks, in milliseconds.
     pub skews: BTreeMap<String, i64>,
     /// Nodes with a broken disk.
-    pub disks: BTreeMap<String, WriteFault>,
+    pub disks: BTreeMap<String, DiskFault>,
     /// Pulls of images that are slow or fail.
     pub pulls: Vec<PullFault>,
 }
@@ -73,17 +75,6 @@ pub struct PullFault {
     pub pattern: Option<String>,
 }
 
-/// The effect of a broken disk on writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteFault {
-    /// Calls that make a file longer fail as on a full disk; existing content may be overwritten and shortened.
-    Full,
-    /// Every change of a file fails as on a defective disk.
-    Failing,
-    /// Delays every change of a file.
-    Slow(Duration),
-}
-
 /// The effect on the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StoreFault {
@@ -113,7 +104,7 @@ pub enum FillMode {
     /// A volume is full.
     Full,
     /// The directories lie on a disk with this effect on writes.
-    OnDisk(WriteFault),
+    OnDisk(DiskFault),
 }
 
 /// The state of a volume's free space.

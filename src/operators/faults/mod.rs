@@ -39,7 +39,7 @@ use reconcile::{Caches, WorkLoop};
 
 pub use effects::{
     ActorFaults, FaultPending, FillMode, FillRefusal, FillRequest, FillState, NodeFaults, PullFault,
-    SCHEDULER_ACTOR, StoreFault, WriteFault,
+    SCHEDULER_ACTOR, StoreFault,
 };
 pub use plan::{ActiveFaults, NO_TARGET, Victim};
 pub use tracker::{FaultState, FaultTracker};

@@ -8,8 +8,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 
 use super::effects::{
-    ActorFaults, FillMode, FillRequest, NodeFaults, PullFault, SCHEDULER_ACTOR, StoreFault, WriteFault,
+    ActorFaults, FillMode, FillRequest, NodeFaults, PullFault, SCHEDULER_ACTOR, StoreFault,
 };
+use base::disk_fault::DiskFault;
 use base::sort::{CollectMap, SliceOrder};
 use extension::fault::{Component, Fault, FaultDisk, FaultTarget};
 use object::owner::is_terminating;
@@ -66,7 +67,7 @@ pub(super) enum Effect {
     Pause(TargetComponents),
     PowerOff(BTreeSet<String>),
     /// The disks of nodes.
-    Disk(BTreeSet<String>, WriteFault),
+    Disk(BTreeSet<String>, DiskFault),
     /// The disk of the store.
     StoreDisk(StoreFault),
     /// The components, and the offset of their clocks in milliseconds.
@@ -182,11 +183,11 @@ impl ActiveFaults {
 }
 
 /// Returns the worse of two faults of a disk.
-fn worse(one: WriteFault, other: WriteFault) -> WriteFault {
-    let rank = |fault: WriteFault| match fault {
-        WriteFault::Slow(delay) => (0, delay),
-        WriteFault::Failing => (1, Duration::ZERO),
-        WriteFault::Full => (2, Duration::ZERO),
+fn worse(one: DiskFault, other: DiskFault) -> DiskFault {
+    let rank = |fault: DiskFault| match fault {
+        DiskFault::Slow(delay) => (0, delay),
+        DiskFault::Failing => (1, Duration::ZERO),
+        DiskFault::Full => (2, Duration::ZERO),
     };
     if rank(other) > rank(one) { other } else { one }
 }
@@ -331,9 +332,9 @@ impl ClusterState {
 
     fn of_disks(&self, target: &FaultTarget, disk: &FaultDisk) -> FaultDecision {
         let fault = match disk.failure.as_str() {
-            "Full" => WriteFault::Full,
-            "Slow" => WriteFault::Slow(disk.delay()),
-            _ => WriteFault::Failing,
+            "Full" => DiskFault::Full,
+            "Slow" => DiskFault::Slow(disk.delay()),
+            _ => DiskFault::Failing,
         };
         self.of_nodes(target, |nodes| Effect::Disk(nodes, fault))
     }

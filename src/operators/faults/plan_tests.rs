@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::effects::{FillMode, FillRequest, WriteFault};
+use super::effects::{FillMode, FillRequest};
 use super::plan::{ActiveFaults, ClusterState, FaultDecision, MAX_FAULTS, plan, required_kinds};
+use base::disk_fault::DiskFault;
 use extension::fault::Fault;
 use object::{Kind, SharedObject};
 
@@ -82,7 +83,7 @@ fn a_nodes_disk_meets_the_empty_dirs_of_its_pods_where_they_have_files_fault_1()
     world.nodes[0] = SharedObject::from_value(serde_json::from_value(node).unwrap());
     let at = |pod: &str| std::path::PathBuf::from(format!("/d/nodes/a/pods/{pod}/volumes/cache"));
     let expected =
-        FillRequest { paths: vec![at("web-0"), at("web-1")], how: FillMode::OnDisk(WriteFault::Failing) };
+        FillRequest { paths: vec![at("web-0"), at("web-1")], how: FillMode::OnDisk(DiskFault::Failing) };
     assert_eq!(
         affected(&world).into_iter().collect::<Vec<_>>(),
         [("the emptyDirs of node a".to_owned(), expected)]
@@ -210,7 +211,7 @@ fn active_faults_add_up_and_the_worse_one_counts_fault_1() {
     assert_eq!(in_force.actors.paused, BTreeSet::from(["scheduler"]));
     assert_eq!(in_force.actors.crashed, BTreeSet::from(["deployment", "job"]));
     assert_eq!(in_force.nodes.skews["a"], 180_000);
-    assert_eq!(in_force.nodes.disks["a"], WriteFault::Full);
+    assert_eq!(in_force.nodes.disks["a"], DiskFault::Full);
     assert_eq!(ActiveFaults::of([]), ActiveFaults::default());
     // A faulty disk of a node affects the emptyDirs of its pods.
     assert_eq!(required_kinds(&all), [Kind::Node, Kind::Pod].into());

@@ -19,11 +19,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use operators::faults::{FillMode, FillRefusal, FillRequest, FillState, VolumeChanged, WriteFault};
+use operators::faults::{FillMode, FillRefusal, FillRequest, FillState, VolumeChanged};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use ballast::Ballast;
+use base::disk_fault::DiskFault;
 use base::task::Tasks;
 use fill_target::{ProtectedPaths, directory, failed, survey};
 use gate::WriteGate;
@@ -153,7 +154,7 @@ fn keep(path: &Path, guarded: &ProtectedPaths, means: Option<FillMethod>) -> (Op
     match take(path, guarded, ballast) {
         Ok(ballast) => (Some(FillMethod::Ballast(ballast)), FillState::Filled),
         Err(refusal) if refusal.reason == fill_target::FAILED => (None, FillState::Refused(refusal)),
-        Err(refusal) => match deny(path, guarded, WriteFault::Full, &mut gate) {
+        Err(refusal) => match deny(path, guarded, DiskFault::Full, &mut gate) {
             Ok(()) => denied(gate),
             Err(why) => {
                 let message = format!("{}; Podium cannot refuse writes there either: {why}", refusal.message);
@@ -177,7 +178,7 @@ fn take(path: &Path, guarded: &ProtectedPaths, ballast: Option<Ballast>) -> Resu
 fn install_gate(
     paths: &[PathBuf],
     guarded: &ProtectedPaths,
-    denial: WriteFault,
+    denial: DiskFault,
     means: Option<FillMethod>,
 ) -> (Option<FillMethod>, FillState) {
     let mut gate = match means {
@@ -204,7 +205,7 @@ fn denied(mut gate: Option<WriteGate>) -> (Option<FillMethod>, FillState) {
 fn deny(
     path: &Path,
     guarded: &ProtectedPaths,
-    denial: WriteFault,
+    denial: DiskFault,
     gate: &mut Option<WriteGate>,
 ) -> Result<(), String> {
     let directory = directory(path, guarded)?;

@@ -202,7 +202,7 @@ impl Runtime for ProcessRuntime {
         streams: SessionStreams,
     ) -> BoxFuture<'a, Result<Session, RuntimeError>> {
         async move {
-            let purpose = Purpose::Exec { id: id.clone(), command, streams: streams.into() };
+            let purpose = Purpose::Exec { id: id.clone(), command, streams };
             self.shared.session(purpose).await
         }
         .boxed()
@@ -222,8 +222,7 @@ impl Runtime for ProcessRuntime {
         id: &'a ContainerId,
         streams: SessionStreams,
     ) -> BoxFuture<'a, Result<Session, RuntimeError>> {
-        async move { self.shared.session(Purpose::Attach { id: id.clone(), streams: streams.into() }).await }
-            .boxed()
+        async move { self.shared.session(Purpose::Attach { id: id.clone(), streams }).await }.boxed()
     }
 
     fn listeners<'a>(

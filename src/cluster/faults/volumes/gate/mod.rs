@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-use operators::faults::WriteFault;
+use base::disk_fault::DiskFault;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fs::fstat;
 use rustix::io::{Errno, read, write};
@@ -47,7 +47,7 @@ pub(super) struct WriteGate {
 
 impl WriteGate {
     /// Sets a gate before all files below a directory.
-    pub(super) fn before(directory: BorrowedFd<'_>, denial: WriteFault) -> io::Result<Self> {
+    pub(super) fn before(directory: BorrowedFd<'_>, denial: DiskFault) -> io::Result<Self> {
         let group = Arc::new(fanotify::group()?);
         let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let keeper = GateThread {
@@ -111,7 +111,7 @@ impl Drop for WriteGate {
 struct GateThread {
     group: Arc<OwnedFd>,
     stop: Arc<OwnedFd>,
-    denial: WriteFault,
+    denial: DiskFault,
     /// The events that a slow disk delays, each with the end of its delay.
     waiting: Vec<(Instant, Event)>,
     /// The number of `waiting`, for tests of the gate.
@@ -172,9 +172,9 @@ impl GateThread {
             return self.respond(&event, None);
         };
         match self.denial {
-            WriteFault::Full => self.respond(&event, change.needs_space.then_some(libc::ENOSPC)),
-            WriteFault::Failing => self.respond(&event, Some(libc::EIO)),
-            WriteFault::Slow(delay) => self.waiting.push((Instant::now() + delay, event)),
+            DiskFault::Full => self.respond(&event, change.needs_space.then_some(libc::ENOSPC)),
+            DiskFault::Failing => self.respond(&event, Some(libc::EIO)),
+            DiskFault::Slow(delay) => self.waiting.push((Instant::now() + delay, event)),
         }
     }
 
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     /// Returns a gate for a directory; `None` if this machine does not support gates.
-    fn gate(place: &std::path::Path, denial: WriteFault) -> Option<WriteGate> {
+    fn gate(place: &std::path::Path, denial: DiskFault) -> Option<WriteGate> {
         let directory = File::open(place).unwrap();
         match WriteGate::before(directory.as_fd(), denial) {
             Ok(gate) => Some(gate),
@@ -214,7 +214,7 @@ mod tests {
         fs::create_dir(at("deep")).unwrap();
         fs::write(at("deep/kept"), "kept").unwrap();
         let mut early = OpenOptions::new().append(true).open(at("deep/kept")).unwrap();
-        let Some(mut gate) = gate(place.path(), WriteFault::Full) else { return };
+        let Some(mut gate) = gate(place.path(), DiskFault::Full) else { return };
         assert_eq!(gate.open_before(), 1);
         let assert_no_space = |outcome: io::Result<()>| {
             assert_eq!(outcome.unwrap_err().raw_os_error(), Some(libc::ENOSPC));
@@ -253,18 +253,18 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("file");
         fs::write(&file, "was").unwrap();
-        let Some(failing) = gate(place.path(), WriteFault::Failing) else { return };
+        let Some(failing) = gate(place.path(), DiskFault::Failing) else { return };
         let mut inside = OpenOptions::new().write(true).open(&file).unwrap();
         assert_eq!(inside.write_all(b"x").unwrap_err().raw_os_error(), Some(libc::EIO));
         assert_eq!(inside.set_len(0).unwrap_err().raw_os_error(), Some(libc::EIO));
         assert_eq!(fs::read_to_string(&file).unwrap(), "was");
         drop(failing);
-        let slow = gate(place.path(), WriteFault::Slow(Duration::from_millis(300))).unwrap();
+        let slow = gate(place.path(), DiskFault::Slow(Duration::from_millis(300))).unwrap();
         let start = Instant::now();
         fs::write(&file, "slow").unwrap();
         assert!(start.elapsed() >= Duration::from_millis(300));
         drop(slow);
-        let slow = gate(place.path(), WriteFault::Slow(Duration::from_hours(1))).unwrap();
+        let slow = gate(place.path(), DiskFault::Slow(Duration::from_hours(1))).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "slow", "a read is not delayed");
         // A write that is delayed by an hour continues once the gate is removed.
         let path = file.clone();
