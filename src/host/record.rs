@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::{ContainerId, PodUid, SandboxSpec};
 
 /// The end of a container: its exit code, signal and time.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ContainerExit {
     /// The exit code; 128 + signal when a signal ended it.
     pub exit_code: i32,
@@ -34,7 +34,7 @@ pub struct ProcessUser {
 }
 
 /// The runtime's record of one container attempt.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ContainerRecord {
     /// The attempt's id.
     pub id: ContainerId,

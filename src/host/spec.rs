@@ -21,7 +21,9 @@ pub enum Program {
 pub type PodUid = String;
 
 /// A container attempt's id, unique for ever: `HEX`, shown in the API as `podium://HEX`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct ContainerId(pub String);
 
 /// The spec of a pod's sandbox, before its first container starts.
@@ -172,7 +174,7 @@ pub struct MemoryVolume {
 }
 
 /// One attempt at running a container, fully resolved: it contains no references to API objects.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ContainerSpec {
     /// The pod whose sandbox it runs in.
     pub pod_uid: PodUid,

@@ -335,23 +335,13 @@ mod tests {
     fn chosen(known: &[u32], status: Value) -> String {
         let status: ContainerStatus = serde_json::from_value(status).unwrap();
         let runs = status.state.as_ref().is_some_and(|state| state.running.is_some());
-        let ended = ContainerExit {
-            exit_code: 1,
-            signal: None,
-            oom_killed: false,
-            finished_at: Timestamp::UNIX_EPOCH,
-            message: None,
-        };
+        let ended = ContainerExit { exit_code: 1, ..ContainerExit::default() };
         let record = |attempt: &u32| ContainerRecord {
             id: ContainerId(attempt.to_string()),
             name: "c".into(),
             attempt: *attempt,
-            image: String::new(),
-            image_id: String::new(),
-            pid: None,
-            user: None,
-            started_at: Timestamp::UNIX_EPOCH,
             exit: (!runs || known.last() != Some(attempt)).then(|| ended.clone()),
+            ..ContainerRecord::default()
         };
         let choice = |previous: bool| {
             let attempts = logged_attempts(known.iter().map(record).collect(), Some(&status));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::observed::{AttemptMemory, ContainerStop, PodStop};
 use crate::probe::ProbeSet;
-use crate::runtime::{ContainerExit, SandboxRecord, SandboxSpec};
+use crate::runtime::{ContainerExit, SandboxRecord, example_sandbox};
 use crate::status::{StatusStage, compose_status};
 
 /// The behavior of a container's attempts: each runs for some seconds, then exits with a code; the last entry repeats.
@@ -108,13 +108,8 @@ impl PlanFixture {
         let now = self.now;
         let records = self.observed.sandbox.iter_mut().flat_map(|s| &mut s.containers);
         for record in records.filter(|r| r.id == *id && r.exit.is_none()) {
-            record.exit = Some(ContainerExit {
-                exit_code: code,
-                signal: None,
-                oom_killed: false,
-                finished_at: now,
-                message: None,
-            });
+            let exit = ContainerExit { exit_code: code, finished_at: now, ..ContainerExit::default() };
+            record.exit = Some(exit);
         }
     }
 
@@ -133,22 +128,7 @@ impl PlanFixture {
             Action::RunSandbox => {
                 self.log_action("sandbox");
                 let containers = self.observed.sandbox.take().map(|s| s.containers).unwrap_or_default();
-                let spec = SandboxSpec {
-                    sysctls: Vec::new(),
-                    memory_volumes: Vec::new(),
-                    pod_uid: "u".into(),
-                    namespace: "n".into(),
-                    name: "p".into(),
-                    hostname: "p".into(),
-                    second_ip: None,
-                    ip: [127, 0, 0, 2].into(),
-                    share_process_namespace: false,
-                    host: crate::runtime::HostShares::default(),
-                    resolv_conf: None,
-                    hosts: None,
-                    limits: crate::runtime::ResourceLimits::default(),
-                    users: None,
-                };
+                let spec = example_sandbox();
                 self.observed.sandbox =
                     Some(SandboxRecord { spec, created_at: now, ready: true, containers });
             }
@@ -170,11 +150,8 @@ impl PlanFixture {
                     name: name.clone(),
                     attempt,
                     image,
-                    image_id: String::new(),
-                    pid: None,
-                    user: None,
                     started_at: now,
-                    exit: None,
+                    ..ContainerRecord::default()
                 };
                 self.observed.sandbox.as_mut().unwrap().containers.push(record);
                 let memory = self.observed.memory_mut(&name);

@@ -235,3 +235,24 @@ pub trait Runtime: Send + Sync + 'static {
     /// The usage of each running container of the pod, by container name.
     fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>>;
 }
+
+/// The sandbox of the pod `n/p` with the uid `u`.
+#[cfg(test)]
+pub(crate) fn example_sandbox() -> SandboxSpec {
+    SandboxSpec {
+        pod_uid: "u".into(),
+        namespace: "n".into(),
+        name: "p".into(),
+        hostname: "p".into(),
+        ip: [127, 0, 0, 2].into(),
+        second_ip: None,
+        share_process_namespace: false,
+        host: HostShares::default(),
+        memory_volumes: Vec::new(),
+        sysctls: Vec::new(),
+        resolv_conf: None,
+        hosts: None,
+        limits: ResourceLimits::default(),
+        users: None,
+    }
+}

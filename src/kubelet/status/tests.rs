@@ -10,7 +10,7 @@ use super::*;
 use crate::ips::Ips;
 use crate::observed::{AttemptMemory, HookState, PodStop, SetupState};
 use crate::probe::{ProbeKind, ProbeOutcome, ProbeSet};
-use crate::runtime::{ContainerExit, ContainerId, ContainerRecord, SandboxRecord, SandboxSpec};
+use crate::runtime::{ContainerExit, ContainerId, ContainerRecord, SandboxRecord, example_sandbox};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -23,22 +23,7 @@ fn pod(spec: Value) -> Pod {
 
 /// A sandbox in which each named container runs (no code) or has ended with one.
 fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> ObservedPod {
-    let spec = SandboxSpec {
-        sysctls: Vec::new(),
-        memory_volumes: Vec::new(),
-        pod_uid: "u".into(),
-        namespace: "n".into(),
-        name: "p".into(),
-        hostname: "p".into(),
-        second_ip: None,
-        ip: [127, 0, 0, 2].into(),
-        share_process_namespace: false,
-        resolv_conf: None,
-        hosts: None,
-        limits: crate::runtime::ResourceLimits::default(),
-        users: None,
-        host: crate::runtime::HostShares::default(),
-    };
+    let spec = example_sandbox();
     let mut seen = ObservedPod {
         setup: SetupState::Ready,
         ips: Ips { first: Some(spec.ip), second: None },
@@ -47,19 +32,15 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> ObservedPod {
     let record = |(name, code): &(&str, Option<i32>)| ContainerRecord {
         id: ContainerId(format!("id-{name}")),
         name: (*name).into(),
-        attempt: 0,
-        image: String::new(),
-        image_id: String::new(),
-        pid: None,
-        user: None,
         started_at: at(1),
         exit: code.map(|exit_code| ContainerExit {
             exit_code,
-            signal: None,
             oom_killed: exit_code == 137,
             finished_at: at(5),
             message: Some("x".repeat(5000)),
+            ..ContainerExit::default()
         }),
+        ..ContainerRecord::default()
     };
     for (name, _) in containers {
         let (_, container) = spec::container(pod, name).unwrap();

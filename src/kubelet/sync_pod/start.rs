@@ -304,7 +304,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::runtime::Security;
 
     fn spec_of(pod: &Value, name: &str) -> ContainerSpec {
         let pod: Pod = serde_json::from_value(pod.clone()).unwrap();
@@ -330,27 +329,10 @@ mod tests {
         let plain = ContainerSpec {
             pod_uid: "u".into(),
             name: "plain".into(),
-            attempt: 0,
-            image: String::new(),
             command: vec!["resolved".into()],
             args: vec!["args".into()],
-            env: Vec::new(),
-            working_dir: None,
-            mounts: Vec::new(),
-            memory_volumes: Vec::new(),
-            stdin: false,
-            stdin_once: false,
-            tty: false,
-            memory_limit_bytes: None,
-            cpu_limit_millicores: None,
-            cpu_request_millicores: None,
-            oom_score_adj: None,
-            run_as_user: None,
-            run_as_group: None,
-            stop_signal: None,
-            security: Security::default(),
             termination_message_path: "/dev/termination-log".into(),
-            target: None,
+            ..ContainerSpec::default()
         };
         assert_eq!(spec_of(&pod, "plain"), plain);
         let own = ContainerSpec {

@@ -9,7 +9,7 @@ use podium::base::optional_file::{read_optional, read_optional_bytes};
 use podium::images::Catalogue;
 use podium::kubelet::runtime::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, HostLife, HostShares, ProcessConfig,
-    ProcessRuntime, ResourceLimits, Runtime, RuntimeEvents, SandboxSpec, Security,
+    ProcessRuntime, ResourceLimits, Runtime, RuntimeEvents, SandboxSpec,
 };
 
 use crate::instance::HostDirectory;
@@ -184,27 +184,10 @@ pub(crate) fn shell(name: &str, script: &str) -> ContainerSpec {
     ContainerSpec {
         pod_uid: "pod".to_owned(),
         name: name.to_owned(),
-        attempt: 0,
         image: "busybox".to_owned(),
         command: vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()],
-        args: Vec::new(),
-        env: Vec::new(),
-        working_dir: None,
-        mounts: Vec::new(),
-        memory_volumes: Vec::new(),
-        stdin: false,
-        stdin_once: false,
-        tty: false,
-        memory_limit_bytes: None,
-        cpu_limit_millicores: None,
-        cpu_request_millicores: None,
-        oom_score_adj: None,
-        run_as_user: None,
-        run_as_group: None,
-        stop_signal: None,
-        security: Security::default(),
         termination_message_path: "/dev/termination-log".into(),
-        target: None,
+        ..ContainerSpec::default()
     }
 }
 

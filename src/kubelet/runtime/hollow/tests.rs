@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{ContainerBehavior, HollowConfig, HollowRuntime};
-use crate::runtime::{ContainerSpec, HostShares, Runtime, RuntimeError, RuntimeEvent, SandboxSpec, Security};
+use crate::runtime::{ContainerSpec, Runtime, RuntimeError, RuntimeEvent, SandboxSpec, example_sandbox};
 use base::session::SessionStreams;
 use images::Catalogue;
 use object::config::Seconds;
@@ -20,22 +20,8 @@ fn runtime(config: HollowConfig) -> HollowRuntime {
 }
 
 fn sandbox(uid: &str) -> SandboxSpec {
-    SandboxSpec {
-        sysctls: Vec::new(),
-        memory_volumes: Vec::new(),
-        pod_uid: uid.to_owned(),
-        namespace: "default".to_owned(),
-        name: uid.to_owned(),
-        hostname: uid.to_owned(),
-        second_ip: None,
-        ip: [127, 0, 0, 9].into(),
-        share_process_namespace: false,
-        host: HostShares::default(),
-        resolv_conf: None,
-        hosts: None,
-        limits: crate::runtime::ResourceLimits::default(),
-        users: None,
-    }
+    let text = || uid.to_owned();
+    SandboxSpec { pod_uid: text(), name: text(), hostname: text(), ..example_sandbox() }
 }
 
 fn container(uid: &str, attempt: u32, image: &str) -> ContainerSpec {
@@ -44,25 +30,8 @@ fn container(uid: &str, attempt: u32, image: &str) -> ContainerSpec {
         name: "main".to_owned(),
         attempt,
         image: image.to_owned(),
-        command: Vec::new(),
-        args: Vec::new(),
-        env: Vec::new(),
-        working_dir: None,
-        mounts: Vec::new(),
-        memory_volumes: Vec::new(),
-        stdin: false,
-        stdin_once: false,
-        tty: false,
-        memory_limit_bytes: None,
-        cpu_limit_millicores: None,
-        cpu_request_millicores: None,
-        oom_score_adj: None,
-        run_as_user: None,
-        run_as_group: None,
-        stop_signal: None,
-        security: Security::default(),
         termination_message_path: PathBuf::from("/dev/termination-log"),
-        target: None,
+        ..ContainerSpec::default()
     }
 }
 
