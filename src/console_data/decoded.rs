@@ -12,8 +12,10 @@ use kube::api::{
     Attach, DeleteParams, Execute, ListParams, Log, Patch, PatchParams, Portforward, PostParams,
 };
 use kube::core::{ApiResource, DynamicResourceScope, GroupVersionKind};
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -112,12 +114,25 @@ pub fn api_of_version(client: Client, kind: Kind, version: &str, namespace: Opti
     }
 }
 
-/// Watches objects and reads them as their own type.
+/// Watches objects and reads them as their own type. After an error the stream pauses before it tries again.
 pub fn watch<K: TypedKind>(
     api: Api<JsonObject>,
     config: watcher::Config,
 ) -> impl Stream<Item = watcher::Result<Event<K>>> + Send {
-    watcher::watcher(api, config).map(|event| decoded_event(event?).map_err(watcher::Error::WatchFailed))
+    watcher::watcher(api, config)
+        .map(|event| decoded_event(event?).map_err(watcher::Error::WatchFailed))
+        .default_backoff()
+}
+
+/// Watches one object; `None` means that it does not exist. After an error the stream pauses before it tries again.
+pub fn watch_object<K>(
+    api: Api<K>,
+    name: &str,
+) -> impl Stream<Item = watcher::Result<Option<K>>> + Send + use<K>
+where
+    K: Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
+{
+    watcher::watch_object(api, name).default_backoff()
 }
 
 fn decoded_event<K: TypedKind>(event: Event<JsonObject>) -> kube::Result<Event<K>> {
@@ -203,4 +218,46 @@ pub(crate) fn list_from_str<K: TypedKind>(text: &str) -> serde_json::Result<Vec<
     }
     let list: List = serde_json::from_str(text)?;
     list.items.into_iter().map(K::decode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::client::Body;
+
+    use super::*;
+
+    /// Counts the requests of a stream within 10 s, to a server that refuses each of them.
+    async fn refused_requests<T>(open: impl FnOnce(Api<JsonObject>) -> T) -> usize
+    where
+        T: Stream,
+    {
+        let requests = Arc::new(AtomicUsize::new(0));
+        let seen = requests.clone();
+        let service = tower::service_fn(move |_: http::Request<Body>| {
+            seen.fetch_add(1, Ordering::Relaxed);
+            async { Ok::<_, Infallible>(http::Response::builder().status(403).body(Body::empty()).unwrap()) }
+        });
+        let api = api_of(Client::new(service, "default"), Kind::Pod, Some("default"));
+        // Without pauses the stream is always ready, and the paused clock would stand still: the limit ends the test.
+        let mut events = pin!(open(api).take(200));
+        let all = async { while events.next().await.is_some() {} };
+        let end = tokio::time::timeout(Duration::from_secs(10), all).await;
+        assert!(end.is_err(), "the stream does not pause after an error");
+        requests.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_watch_pauses_before_it_tries_again_con_18() {
+        let requests = refused_requests(|api| watch::<Pod>(api, watcher::Config::default())).await;
+        assert!((2..=13).contains(&requests), "{requests} requests for pods");
+        let requests = refused_requests(|api| watch_object(api, "web")).await;
+        assert!((2..=13).contains(&requests), "{requests} requests for a pod");
+    }
 }

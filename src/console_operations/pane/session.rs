@@ -9,7 +9,6 @@ use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{AttachParams, AttachedProcess, TerminalSize};
-use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
@@ -23,7 +22,7 @@ use crate::exec_streams::{self, READ_BYTES, Source};
 use console_data::action::error_text;
 use console_data::container::{default_container, terminal_of};
 use console_data::container_state::statuses;
-use console_data::decoded::{JsonObject, api_of};
+use console_data::decoded::{JsonObject, api_of, watch_object};
 
 /// Runs bash, which users expect, or `sh` in images without bash. The pane supports 256 colours, independent of the
 /// container's own `TERM`.
@@ -212,7 +211,7 @@ impl Shell {
 
     /// Waits for the exit code of a container's run in the pod's status.
     async fn exit_of(&self, run: &str) -> Result<Outcome, SessionEnd> {
-        let mut pods = std::pin::pin!(watcher::watch_object(self.pods.clone(), &self.pod));
+        let mut pods = std::pin::pin!(watch_object(self.pods.clone(), &self.pod));
         while let Some(seen) = pods.next().await {
             match seen {
                 Ok(Some(pod)) => {
@@ -260,7 +259,7 @@ impl Shell {
         container: &str,
         error_timeout: Option<Duration>,
     ) -> Result<Pod, SessionEnd> {
-        let mut pods = std::pin::pin!(watcher::watch_object(self.pods.clone(), &self.pod));
+        let mut pods = std::pin::pin!(watch_object(self.pods.clone(), &self.pod));
         let mut reported = None;
         let (mut trouble_until, mut trouble) = (None, String::new());
         loop {

@@ -6,12 +6,13 @@ use std::time::Duration;
 use futures::StreamExt;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::runtime::watcher::{self, Event, watch_object};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 
 use super::DescribeData;
 use console_data::action::watch_error_text;
-use console_data::decoded::JsonObject;
+use console_data::decoded::{JsonObject, watch_object};
 use console_data::resource::ObjectRef;
 use console_operations::diagnostics::PolicyTarget;
 use console_operations::effect::Outbox;
@@ -50,11 +51,12 @@ pub(crate) async fn follow_beside(out: Outbox, target: ObjectRef) {
     let (group, version) = api_version.split_once('/').unwrap_or_default();
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     let api: Api<JsonObject> = Api::namespaced_with(out.client(), namespace.unwrap_or("default"), &resource);
-    let mut events = std::pin::pin!(watcher::watcher(api, config));
+    let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
     let mut all: BTreeMap<String, Value> = BTreeMap::new();
     while let Some(event) = events.next().await {
         let key =
             |object: &JsonObject| object.json["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let is_complete = matches!(event, Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)));
         match event {
             Ok(Event::Init) => all.clear(),
             Ok(Event::InitApply(object) | Event::Apply(object)) => {
@@ -69,7 +71,9 @@ pub(crate) async fn follow_beside(out: Outbox, target: ObjectRef) {
             // If the server does not serve this kind or the user may not read it, these lines are left out.
             Ok(Event::InitDone) | Err(_) => {}
         }
-        out.data(DescribeData::Beside(all.values().cloned().collect())).await;
+        if is_complete {
+            out.data(DescribeData::Beside(all.values().cloned().collect())).await;
+        }
     }
 }
 
@@ -99,4 +103,50 @@ fn whole(object: DynamicObject, target: &ObjectRef) -> Value {
         value["apiVersion"] = Value::String(target.kind.api_version());
     }
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use k8s_openapi::api::core::v1::Service;
+    use kube::Client;
+    use kube::client::Body;
+    use serde_json::json;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use console_data::builtin_kinds;
+    use console_data::context::ScreenId;
+    use console_data::message::Message;
+    use console_data::resource::ClusterId;
+
+    /// A list that is still arriving would hide the related objects for a moment.
+    #[tokio::test]
+    async fn related_objects_are_shown_once_their_list_is_complete_con_18() {
+        let service = tower::service_fn(|request: http::Request<Body>| async move {
+            if request.uri().query().unwrap_or_default().contains("watch=true") {
+                std::future::pending::<()>().await;
+            }
+            let list = json!({"kind": "EndpointSliceList", "apiVersion": "discovery.k8s.io/v1",
+                "metadata": {"resourceVersion": "1"},
+                "items": [{"metadata": {"name": "web-1"}}, {"metadata": {"name": "web-2"}}]});
+            Ok::<_, Infallible>(http::Response::new(Body::from(list.to_string().into_bytes())))
+        });
+        let (messages, mut inbox) = mpsc::channel(8);
+        let out = Outbox::new(Client::new(service, "default"), messages, ScreenId::new(1, ClusterId::HOME));
+        let target = ObjectRef {
+            kind: builtin_kinds::kind::<Service>(),
+            namespace: Some("default".to_owned()),
+            name: "web".to_owned(),
+            uid: None,
+        };
+        let message = tokio::select! {
+            () = follow_beside(out, target) => panic!("the watch goes on"),
+            message = inbox.recv() => message,
+        };
+        let Some(Message::Data(_, data)) = message else { panic!("no data") };
+        let Some(DescribeData::Beside(slices)) = data.take() else { panic!("no related objects") };
+        assert_eq!(slices.len(), 2, "{slices:?}");
+    }
 }
