@@ -96,20 +96,31 @@ pub fn pods_of<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Pod> {
     }
 }
 
+/// Reports whether an event is about an object. An earlier object of the same name is a different object.
+pub fn is_about(event: &StoredObject<'_, Event>, object: &ObjectRef) -> bool {
+    let about = &event.summary;
+    let namespace = about.about_namespace.as_deref().filter(|name| !name.is_empty());
+    let same_namespace = match object.namespace.as_deref() {
+        // An object's events are in its namespace.
+        Some(own) => namespace.or(event.namespace()) == Some(own),
+        None => namespace.is_none(),
+    };
+    let uid = about.about_uid.as_deref().filter(|uid| !uid.is_empty());
+    let same_uid = match (&object.uid, uid) {
+        // In events about its node, the kubelet writes the node's name instead of its uid.
+        (Some(own), Some(uid)) => uid == own.as_str() || uid == object.name,
+        _ => true,
+    };
+    same_namespace
+        && same_uid
+        && about.about_kind.as_deref() == Some(object.kind.kind.as_str())
+        && about.about_name.as_deref() == Some(object.name.as_str())
+}
+
 /// Returns the events about an object, newest first; within one second, the last written first.
 pub fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Event> {
-    let uid = object.uid.as_ref().map(Uid::as_str);
-    let about = |event: &StoredObject<'_, Event>| {
-        let involved = &event.summary;
-        let same_uid = involved.about_uid.as_deref().is_some_and(|seen| Some(seen) == uid);
-        same_uid
-            || (involved.about_name.as_deref() == Some(object.name.as_str())
-                && involved.about_kind.as_deref() == Some(object.kind.kind.as_str())
-                && (uid.is_none() || involved.about_uid.as_deref().unwrap_or_default() == object.name)
-                && involved.about_namespace.as_deref().filter(|ns| !ns.is_empty())
-                    == object.namespace.as_deref())
-    };
-    let mut events: Vec<StoredObject<'_, Event>> = cx.stores.events().entries().filter(about).collect();
+    let events = cx.stores.events().entries().filter(|event| is_about(event, object));
+    let mut events: Vec<StoredObject<'_, Event>> = events.collect();
     events.order_by(|a, b| {
         let key = |event: &StoredObject<'a, Event>| (event.summary.last_seen, event.revision);
         key(b).cmp(&key(a)).then_with(|| a.uid.cmp(&b.uid))

@@ -2,7 +2,7 @@
 
 use crossterm::event::{MouseButton, MouseEventKind};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects};
@@ -87,6 +87,30 @@ fn the_second_pane_follows_once_the_selection_stands_con_17() {
     stage.press("f6 : \"nodes\" enter f6 k");
     stage.wait(500);
     assert_eq!(stage.second(), "Nodes");
+}
+
+/// In events about its node, the kubelet writes the node's name instead of its uid.
+#[test]
+fn a_pane_beside_a_node_shows_the_events_of_its_kubelet_con_17() {
+    let mut stage = TestConsole::new(140, 40);
+    let node = json!({"metadata": {"name": "worker", "uid": "n2"}});
+    stage.feed(Delta::of::<Node>(vec![Change::Reset(objects([node]))]));
+    let event = |uid: &str, message: &str, about: &str| {
+        json!({"metadata": {"name": uid, "namespace": "default", "uid": uid}, "reason": uid,
+            "message": message, "involvedObject": {"kind": "Node", "name": "worker", "uid": about}})
+    };
+    let events = [
+        event("e1", "by kubelet", "worker"),
+        event("e2", "by controller", "n2"),
+        event("e3", "of earlier", "n1"),
+    ];
+    stage.feed(Delta::of::<Event>(vec![Change::Reset(objects(events))]));
+    stage.press(": \"nodes\" enter : \"vs_events\" enter");
+    let screen = stage.screen();
+    assert!(screen.contains("Events of worker"), "{screen}");
+    for (message, is_shown) in [("by kubelet", true), ("by controller", true), ("of earlier", false)] {
+        assert_eq!(screen.contains(message), is_shown, "{message}\n{screen}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod past;
 use std::cell::Cell;
 use std::ops::Range;
 
-use k8s_openapi::api::core::v1::{Event, Node, Pod, Service};
+use k8s_openapi::api::core::v1::{Pod, Service};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -23,7 +23,7 @@ use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::point_in_time::{PointInTime, TimeSelector, TimeTravel, WayBack};
-use console_data::related::is_unscheduled;
+use console_data::related::{is_about, is_unscheduled};
 use console_data::resource::{ObjectRef, Uid};
 use console_data::store::StoredObject;
 use console_operations::command_availability;
@@ -130,23 +130,9 @@ impl Describe {
     ) -> Vec<Line> {
         let Some(object) = object else { return Vec::new() };
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
-        let concerns = |event: &StoredObject<'_, Event>| {
-            let involved = &event.summary;
-            let same_kind = involved.about_kind.as_deref() == Some(self.target.kind.kind.as_str());
-            let same_name = involved.about_name.as_deref() == Some(self.target.name.as_str());
-            let about_namespace = involved.about_namespace.as_deref().filter(|name| !name.is_empty());
-            let same_namespace = match self.target.namespace.as_deref() {
-                // An object's events are in its namespace.
-                Some(namespace) => about_namespace.or(event.namespace()) == Some(namespace),
-                None => about_namespace.is_none(),
-            };
-            // In events about its node, the kubelet writes the node's name instead of its uid.
-            let same_uid = involved.about_uid.as_deref().is_none_or(|other| {
-                other == uid || (self.target.kind.is::<Node>() && other == self.target.name)
-            });
-            same_kind && same_name && same_namespace && same_uid
-        };
-        let events = cx.stores.events().entries().filter(concerns).map(StoredObject::whole).collect();
+        let shown = ObjectRef { uid: Some(Uid::from(uid)), ..self.target.clone() };
+        let events = cx.stores.events().entries().filter(|event| is_about(event, &shown));
+        let events = events.map(StoredObject::whole).collect();
         let others: Vec<Value> = match self.target.kind.kind.as_str() {
             "Deployment" => {
                 let uid = Uid::from(uid);

@@ -3,7 +3,6 @@
 use super::Table;
 use console_data::context::Context;
 use console_data::related;
-use console_data::resource::Uid;
 use console_data::rows::Row;
 use console_data::store::controller_of;
 use console_operations::effect::RowScope;
@@ -45,18 +44,7 @@ impl Table {
             }
             RowScope::About(object) => {
                 let event = cx.stores.events().entry(&row.uid);
-                event.is_some_and(|event| {
-                    let about = &event.summary;
-                    // An earlier object of the same name is a different object.
-                    let same = object.uid.is_none()
-                        || about.about_uid.is_none()
-                        || about.about_uid.as_deref() == object.uid.as_ref().map(Uid::as_str);
-                    about.about_kind.as_deref() == Some(&object.kind.kind)
-                        && about.about_name.as_deref() == Some(&object.name)
-                        && about.about_namespace.as_deref().filter(|name| !name.is_empty())
-                            == object.namespace.as_deref()
-                        && same
-                })
+                event.is_some_and(|event| related::is_about(&event, object))
             }
         }
     }
