@@ -9,12 +9,12 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use console_data::context::ScreenId;
-use console_data::drafts::{self, Draft, DraftKey};
+use super::model::DiskJob;
+use console_data::drafts;
 use console_data::journal::file;
 use console_data::message::Message;
 use console_data::resource::{ClusterId, Uid};
-use console_data::saved_tabs::{self, SavedTabs, TabsHolder};
+use console_data::saved_tabs::{self, TabsHolder};
 use console_toolkit::toast::Toast;
 
 /// The number of operations that may wait for a slow disk; further ones are reported as lost.
@@ -22,20 +22,9 @@ const MAX_PENDING: usize = 256;
 /// The maximum time that the console waits for pending writes at its end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
-enum DiskJob {
-    Read(Uid, ClusterId),
-    Append(Uid, String),
-    ReadTabs(Uid),
-    KeepTabs(Uid, SavedTabs),
-    TellDrafts(Uid),
-    ReadDraft(Uid, ScreenId, DraftKey),
-    KeepDraft(Uid, Draft),
-    ForgetDraft(Uid, DraftKey),
-}
-
 /// The handle on the task.
 pub(crate) struct DiskWriter {
-    work: mpsc::Sender<DiskJob>,
+    work: mpsc::Sender<(Uid, DiskJob)>,
     task: JoinHandle<()>,
 }
 
@@ -46,48 +35,10 @@ impl DiskWriter {
         Self { work, task: base::task::start(write_on(dir, waiting, messages)) }
     }
 
-    /// Reads the journal of earlier runs; it arrives as a message of that cluster.
-    pub(crate) fn read(&self, cluster: Uid, of: ClusterId) -> Result<(), Toast> {
-        self.enqueue(DiskJob::Read(cluster, of))
-    }
-
-    /// Appends lines to the journal.
-    pub(crate) fn append(&self, cluster: Uid, lines: String) -> Result<(), Toast> {
-        self.enqueue(DiskJob::Append(cluster, lines))
-    }
-
-    /// Reads the tabs of earlier runs, unless another running console has them open; the result arrives as a message.
-    pub(crate) fn read_tabs(&self, cluster: Uid) -> Result<(), Toast> {
-        self.enqueue(DiskJob::ReadTabs(cluster))
-    }
-
-    /// Writes the tabs, unless another running console has them open.
-    pub(crate) fn save_tabs(&self, cluster: Uid, tabs: SavedTabs) -> Result<(), Toast> {
-        self.enqueue(DiskJob::KeepTabs(cluster, tabs))
-    }
-
-    /// Reports the drafts of earlier runs, if there are any.
-    pub(crate) fn list_drafts(&self, cluster: Uid) -> Result<(), Toast> {
-        self.enqueue(DiskJob::TellDrafts(cluster))
-    }
-
-    /// Reads the draft of an object; if there is one, it arrives as a message for the screen.
-    pub(crate) fn read_draft(&self, cluster: Uid, screen: ScreenId, key: DraftKey) -> Result<(), Toast> {
-        self.enqueue(DiskJob::ReadDraft(cluster, screen, key))
-    }
-
-    /// Writes a draft.
-    pub(crate) fn save_draft(&self, cluster: Uid, draft: Draft) -> Result<(), Toast> {
-        self.enqueue(DiskJob::KeepDraft(cluster, draft))
-    }
-
-    /// Removes a draft.
-    pub(crate) fn remove_draft(&self, cluster: Uid, key: DraftKey) -> Result<(), Toast> {
-        self.enqueue(DiskJob::ForgetDraft(cluster, key))
-    }
-
-    fn enqueue(&self, work: DiskJob) -> Result<(), Toast> {
-        self.work.try_send(work).map_err(|_| Toast::failed("the journal is not saved: the disk is too slow"))
+    /// Queues a job for what is saved of a cluster.
+    pub(crate) fn enqueue(&self, cluster: Uid, job: DiskJob) -> Result<(), Toast> {
+        let queued = self.work.try_send((cluster, job));
+        queued.map_err(|_| Toast::failed("the journal is not saved: the disk is too slow"))
     }
 
     /// Waits briefly for pending writes.
@@ -100,36 +51,40 @@ impl DiskWriter {
     }
 }
 
-async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<DiskJob>, messages: mpsc::Sender<Message>) {
+async fn write_on(
+    dir: PathBuf,
+    mut waiting: mpsc::Receiver<(Uid, DiskJob)>,
+    messages: mpsc::Sender<Message>,
+) {
     let mut complained = false;
     let holder = Arc::new(Mutex::new(TabsHolder::default()));
-    while let Some(work) = waiting.recv().await {
+    while let Some((cluster, job)) = waiting.recv().await {
         let place = dir.clone();
         let holder = holder.clone();
-        let done = base::task::blocking(move || match work {
-            DiskJob::Read(cluster, of) => {
+        let done = base::task::blocking(move || match job {
+            DiskJob::ReadJournal(of) => {
                 let read = Message::Journal(file::read(&place, &cluster));
                 Ok(Some(if of == ClusterId::HOME { read } else { Message::On(of, Box::new(read)) }))
             }
-            DiskJob::ReadTabs(cluster) => Ok(Some(if holder.lock().hold(&place, &cluster) {
+            DiskJob::ReadTabs => Ok(Some(if holder.lock().hold(&place, &cluster) {
                 Message::SavedTabs(saved_tabs::read(&place, &cluster))
             } else {
                 Message::TabsInUse
             })),
-            DiskJob::TellDrafts(cluster) => {
+            DiskJob::ListDrafts => {
                 let drafts = drafts::read(&place, &cluster);
                 let listed: Vec<_> = drafts.into_iter().map(|draft| (draft.key, draft.at)).collect();
                 Ok(if listed.is_empty() { None } else { Some(Message::Drafts(listed)) })
             }
-            DiskJob::ReadDraft(cluster, screen, key) => {
+            DiskJob::ReadDraft(screen, key) => {
                 let draft = drafts::read_one(&place, &cluster, &key);
                 Ok(draft.map(|draft| Message::Draft(screen, Box::new(draft))))
             }
-            DiskJob::KeepDraft(cluster, draft) => drafts::keep(&place, &cluster, draft).map(|()| None),
-            DiskJob::ForgetDraft(cluster, key) => drafts::forget(&place, &cluster, &key).map(|()| None),
-            DiskJob::KeepTabs(cluster, _) if !holder.lock().hold(&place, &cluster) => Ok(None),
-            DiskJob::KeepTabs(cluster, tabs) => saved_tabs::write(&place, &cluster, &tabs).map(|()| None),
-            DiskJob::Append(cluster, lines) => file::append(&place, &cluster, &lines).map(|()| None),
+            DiskJob::SaveDraft(draft) => drafts::keep(&place, &cluster, *draft).map(|()| None),
+            DiskJob::RemoveDraft(key) => drafts::forget(&place, &cluster, &key).map(|()| None),
+            DiskJob::SaveTabs(_) if !holder.lock().hold(&place, &cluster) => Ok(None),
+            DiskJob::SaveTabs(tabs) => saved_tabs::write(&place, &cluster, &tabs).map(|()| None),
+            DiskJob::AppendJournal(lines) => file::append(&place, &cluster, &lines).map(|()| None),
         });
         let message = match done.await {
             Ok(Ok(Some(read))) => read,
@@ -151,7 +106,7 @@ async fn write_on(dir: PathBuf, mut waiting: mpsc::Receiver<DiskJob>, messages: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use console_data::saved_tabs::SavedTab;
+    use console_data::saved_tabs::{SavedTab, SavedTabs};
 
     #[tokio::test]
     async fn the_last_requested_lines_are_written_before_the_end_con_17() {
@@ -159,9 +114,9 @@ mod tests {
         let (messages, mut inbox) = mpsc::channel(8);
         let scribe = DiskWriter::start(dir.path().to_owned(), messages.clone());
         for line in ["one\n", "two\n"] {
-            assert!(scribe.append(Uid::from("c"), line.into()).is_ok());
+            assert!(scribe.enqueue(Uid::from("c"), DiskJob::AppendJournal(line.into())).is_ok());
         }
-        assert!(scribe.read(Uid::from("c"), ClusterId::HOME).is_ok());
+        assert!(scribe.enqueue(Uid::from("c"), DiskJob::ReadJournal(ClusterId::HOME)).is_ok());
         scribe.end().await;
         assert_eq!(std::fs::read_to_string(dir.path().join("journal/c.jsonl")).unwrap(), "one\ntwo\n");
         assert!(matches!(inbox.recv().await, Some(Message::Journal(entries)) if entries.is_empty()));
@@ -169,7 +124,7 @@ mod tests {
         let missing = dir.path().join("journal/c.jsonl");
         let scribe = DiskWriter::start(missing, messages);
         for _ in 0..3 {
-            assert!(scribe.append(Uid::from("c"), "lost\n".into()).is_ok());
+            assert!(scribe.enqueue(Uid::from("c"), DiskJob::AppendJournal("lost\n".into())).is_ok());
         }
         scribe.end().await;
         let received = std::iter::from_fn(|| inbox.try_recv().ok());
@@ -187,19 +142,20 @@ mod tests {
         };
         let start = || DiskWriter::start(dir.path().to_owned(), messages.clone());
         let first = start();
-        assert!(first.read_tabs(cluster()).is_ok() && first.save_tabs(cluster(), tabs("one")).is_ok());
+        assert!(first.enqueue(cluster(), DiskJob::ReadTabs).is_ok());
+        assert!(first.enqueue(cluster(), DiskJob::SaveTabs(tabs("one"))).is_ok());
         assert!(matches!(inbox.recv().await, Some(Message::SavedTabs(saved)) if saved.tabs.is_empty()));
 
         let second = start();
-        assert!(second.read_tabs(cluster()).is_ok());
+        assert!(second.enqueue(cluster(), DiskJob::ReadTabs).is_ok());
         assert!(matches!(inbox.recv().await, Some(Message::TabsInUse)), "the first console runs");
-        assert!(second.save_tabs(cluster(), tabs("two")).is_ok());
+        assert!(second.enqueue(cluster(), DiskJob::SaveTabs(tabs("two"))).is_ok());
         second.end().await;
 
         // The first console is killed: it saves nothing more.
         first.end().await;
         let third = start();
-        assert!(third.read_tabs(cluster()).is_ok());
+        assert!(third.enqueue(cluster(), DiskJob::ReadTabs).is_ok());
         assert!(matches!(inbox.recv().await, Some(Message::SavedTabs(saved)) if saved == tabs("one")));
         third.end().await;
     }

@@ -1,6 +1,6 @@
 //! The identity of the cluster and its dependents: journal, tabs, drafts, and the favourite namespaces.
 
-use super::{Job, Model};
+use super::{DiskJob, Job, Model};
 use base::sort::SliceOrder;
 use console_data::journal::Journal;
 use console_data::resource::ClusterId;
@@ -24,22 +24,22 @@ impl Model {
             return Vec::new();
         };
         self.cluster = Some(uid.clone());
-        let mut jobs = vec![Job::ReadJournal(uid.clone()), Job::ListDrafts(uid.clone())];
+        let mut jobs = vec![DiskJob::ReadJournal(self.shared.front), DiskJob::ListDrafts];
         if self.shared.front == ClusterId::HOME {
-            jobs.push(Job::ReadTabs(uid.clone()));
+            jobs.push(DiskJob::ReadTabs);
         }
         let early = std::mem::take(&mut self.early_lines);
         if !early.is_empty() {
-            jobs.push(Job::AppendJournal(uid, early));
+            jobs.push(DiskJob::AppendJournal(early));
         }
-        jobs
+        jobs.into_iter().map(|job| Job::Disk(uid.clone(), job)).collect()
     }
 
     /// Writes a journal line as soon as the cluster's identity is known.
     pub(super) fn keep_journal(&mut self, line: String) -> Option<Job> {
         self.setup.config_dir.as_ref()?;
         if let Some(uid) = &self.cluster {
-            return Some(Job::AppendJournal(uid.clone(), line));
+            return Some(Job::Disk(uid.clone(), DiskJob::AppendJournal(line)));
         }
         if self.early_lines.len() < EARLY {
             self.early_lines.push_str(&line);

@@ -118,7 +118,6 @@ impl Job {
             | Self::Cancel(..)
             | Self::Act(_)
             | Self::Run(_)
-            | Self::ReadJournal(_)
             | Self::Watch(..)
             | Self::Unwatch(_)
             | Self::MeasurePods(_)

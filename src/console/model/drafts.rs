@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::{Job, Model};
+use super::{DiskJob, Job, Model};
 use console_data::context::ScreenId;
 use console_data::drafts::{Draft, DraftKey};
 use console_data::message::{Data, ScreenMessage};
@@ -26,16 +26,16 @@ impl Model {
     }
 
     pub(super) fn read_draft(&self, id: ScreenId, target: &ObjectRef) -> Option<Job> {
-        Some(Job::ReadDraft(self.cluster_of_drafts()?, id, DraftKey::of(target)))
+        Some(Job::Disk(self.cluster_of_drafts()?, DiskJob::ReadDraft(id, DraftKey::of(target))))
     }
 
     pub(super) fn keep_draft(&self, draft: Box<Draft>) -> Option<Job> {
-        Some(Job::KeepDraft(self.cluster_of_drafts()?, draft))
+        Some(Job::Disk(self.cluster_of_drafts()?, DiskJob::SaveDraft(draft)))
     }
 
     pub(super) fn forget_draft(&mut self, key: DraftKey) -> Option<Job> {
         self.earlier_drafts.retain(|earlier| *earlier != key);
-        Some(Job::ForgetDraft(self.cluster_of_drafts()?, key))
+        Some(Job::Disk(self.cluster_of_drafts()?, DiskJob::RemoveDraft(key)))
     }
 
     pub(super) fn draft_was_read(&mut self, id: ScreenId, draft: Draft, now: Timestamp) -> Vec<Job> {

@@ -68,14 +68,14 @@ fn offered(stage: &mut TestConsole, uid: &str) {
 
 fn is_forgotten(jobs: &[Job]) -> bool {
     jobs.iter()
-        .any(|job| matches!(job, Job::ForgetDraft(uid, key) if uid.as_str() == "c1" && key.name == "web"))
+        .any(|job| matches!(job, Job::Disk(uid, DiskJob::RemoveDraft(key)) if uid.as_str() == "c1" && key.name == "web"))
 }
 
 #[test]
 fn a_draft_is_stored_and_removed_once_saved_or_discarded_con_17() {
     let (mut stage, jobs) = editing("configmaps", 100);
     assert!(
-        jobs.iter().any(|job| matches!(job, Job::ReadDraft(uid, _, key)
+        jobs.iter().any(|job| matches!(job, Job::Disk(uid, DiskJob::ReadDraft(_, key))
         if uid.as_str() == "c1" && key.describe() == "configmaps default/web")),
         "{jobs:?}"
     );
@@ -84,7 +84,7 @@ fn a_draft_is_stored_and_removed_once_saved_or_discarded_con_17() {
     let jobs = stage.press("end \"s\"");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(task) if task.slot() == "draft")), "{jobs:?}");
     let jobs = send(&mut stage, EditData::Rested);
-    let Some(Job::KeepDraft(cluster, saved)) = jobs.first() else { panic!("{jobs:?}") };
+    let Some(Job::Disk(cluster, DiskJob::SaveDraft(saved))) = jobs.first() else { panic!("{jobs:?}") };
     assert_eq!((cluster.as_str(), saved.at, saved.uid()), ("c1", stage.now, Some("u1")));
     assert!(saved.text.contains("data:s") || saved.text.contains("s\n"), "{}", saved.text);
     // At its end the console does not wait for a pause in typing.
@@ -172,7 +172,7 @@ fn an_offered_draft_names_its_object_and_does_not_replace_typed_text_con_17() {
 #[test]
 fn drafts_of_secrets_are_never_stored_con_17() {
     let (mut stage, jobs) = editing("secrets", 100);
-    assert!(!jobs.iter().any(|job| matches!(job, Job::ReadDraft(..))), "{jobs:?}");
+    assert!(!jobs.iter().any(|job| matches!(job, Job::Disk(_, DiskJob::ReadDraft(..)))), "{jobs:?}");
     loaded(&mut stage);
     stage.press("\"password\"");
     let jobs = send(&mut stage, EditData::Rested);
@@ -194,10 +194,14 @@ fn unsaved_edits_of_earlier_runs_are_announced_at_start_con_17() {
     stage.press("esc : \"discard-edits\" enter");
     assert!(stage.screen().contains("configmaps default/m2"), "{}", stage.screen());
     let jobs = stage.press("right right tab tab enter");
-    assert!(matches!(&jobs[..], [Job::ForgetDraft(_, key)] if key.name == "m1"), "{jobs:?}");
+    assert!(matches!(&jobs[..], [Job::Disk(_, DiskJob::RemoveDraft(key))] if key.name == "m1"), "{jobs:?}");
     stage.press(": \"discard-edits\" enter");
     let jobs = stage.press("tab tab enter");
-    assert_eq!(jobs.iter().filter(|job| matches!(job, Job::ForgetDraft(..))).count(), 4, "{jobs:?}");
+    assert_eq!(
+        jobs.iter().filter(|job| matches!(job, Job::Disk(_, DiskJob::RemoveDraft(_)))).count(),
+        4,
+        "{jobs:?}"
+    );
     stage.press(": \"discard-edits\" enter");
     assert!(stage.screen().contains("there are no unsaved edits of earlier runs"), "{}", stage.screen());
 }

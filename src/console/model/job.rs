@@ -13,6 +13,27 @@ use console_data::saved_tabs::SavedTabs;
 use console_data::server_table::Include;
 use console_operations::effect::Task;
 
+/// A job for what is saved of a cluster: its journal, tabs and drafts.
+#[derive(Debug)]
+pub enum DiskJob {
+    /// Reads the journal of earlier runs; it arrives as a message of this cluster.
+    ReadJournal(ClusterId),
+    /// Appends lines to the journal.
+    AppendJournal(String),
+    /// Reads the tabs of earlier runs, unless another running console has them open; the result arrives as a message.
+    ReadTabs,
+    /// Writes the tabs, unless another running console has them open.
+    SaveTabs(SavedTabs),
+    /// Reports the drafts of earlier runs, if there are any.
+    ListDrafts,
+    /// Reads the draft of an object; if there is one, it arrives as a message for the screen.
+    ReadDraft(ScreenId, DraftKey),
+    /// Writes the draft of an object.
+    SaveDraft(Box<Draft>),
+    /// Removes the draft of an object.
+    RemoveDraft(DraftKey),
+}
+
 /// A job for the shell.
 #[derive(Debug)]
 pub enum Job {
@@ -36,22 +57,8 @@ pub enum Job {
     EditFile(ScreenId, PathBuf),
     /// Saves state for the next run.
     SaveState(ConsoleState),
-    /// Reads the journal of earlier runs for this cluster.
-    ReadJournal(Uid),
-    /// Reads the tabs that earlier runs saved for this cluster.
-    ReadTabs(Uid),
-    /// Saves the tabs of this cluster.
-    SaveTabs(Uid, SavedTabs),
-    /// Reports the drafts of earlier runs in this cluster.
-    ListDrafts(Uid),
-    /// Reads the draft of an object of this cluster, for a screen.
-    ReadDraft(Uid, ScreenId, DraftKey),
-    /// Saves the draft of an object of this cluster.
-    KeepDraft(Uid, Box<Draft>),
-    /// Removes the draft of an object of this cluster.
-    ForgetDraft(Uid, DraftKey),
-    /// Appends lines to the journal of this cluster.
-    AppendJournal(Uid, String),
+    /// Reads or writes what is saved of the cluster with this uid.
+    Disk(Uid, DiskJob),
     /// Watches a resource as the server's Table, in one namespace or in all.
     Watch(Kind, Option<String>, Include),
     /// Starts or stops polling the usage of pods.

@@ -112,7 +112,7 @@ use console_toolkit::theme::library;
 use console_toolkit::theme::{Theme, ThemeError};
 use console_toolkit::toast::{Toast, Toasts};
 
-pub use job::Job;
+pub use job::{DiskJob, Job};
 pub use setup::Setup;
 pub use shared::SharedModel;
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::split::SplitPane;
 use super::tabs::Tab;
-use super::{Job, Model};
+use super::{DiskJob, Job, Model};
 use base::sort::SliceOrder;
 use console_data::builtin_kinds;
 use console_data::context::ScreenId;
@@ -77,7 +77,7 @@ impl Model {
         }
         let (cluster, tabs) = self.saved_tabs()?;
         self.saved_fingerprint = Some(fingerprint);
-        Some(Job::SaveTabs(cluster, tabs))
+        Some(Job::Disk(cluster, DiskJob::SaveTabs(tabs)))
     }
 
     /// Returns a hash of the open views and the progress of drains.

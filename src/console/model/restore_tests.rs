@@ -33,7 +33,10 @@ fn view(group: &str, plural: &str) -> SavedView {
 fn tabs_come_back_as_they_were_left_con_17() {
     for (width, height) in [(80, 24), (140, 40), (40, 12)] {
         let (mut stage, jobs) = started(width, height);
-        assert!(jobs.iter().any(|job| matches!(job, Job::ReadTabs(uid) if uid.as_str() == "c1")), "{jobs:?}");
+        assert!(
+            jobs.iter().any(|job| matches!(job, Job::Disk(uid, DiskJob::ReadTabs) if uid.as_str() == "c1")),
+            "{jobs:?}"
+        );
         assert!(
             stage.model.saved_tabs().is_none(),
             "the saved tabs are not overwritten before they are read"
@@ -44,7 +47,8 @@ fn tabs_come_back_as_they_were_left_con_17() {
         let before = stage.screen();
         assert!(before.contains("▸1 Pods"), "{before}");
         assert!(
-            jobs.iter().any(|job| matches!(job, Job::SaveTabs(uid, _) if uid.as_str() == "c1")),
+            jobs.iter()
+                .any(|job| matches!(job, Job::Disk(uid, DiskJob::SaveTabs(_)) if uid.as_str() == "c1")),
             "{jobs:?}"
         );
         let (cluster, saved) = stage.model.saved_tabs().expect("known by now");
@@ -203,7 +207,7 @@ fn a_console_that_was_killed_in_a_drain_says_so_and_can_resume_it_con_17() {
     ]))]));
     let last = |jobs: &[Job]| {
         let mut saved = jobs.iter().rev().filter_map(|job| match job {
-            Job::SaveTabs(_, tabs) => Some(tabs.clone()),
+            Job::Disk(_, DiskJob::SaveTabs(tabs)) => Some(tabs.clone()),
             _ => None,
         });
         saved.next()
@@ -249,7 +253,7 @@ fn a_second_console_on_a_cluster_says_that_the_first_runs_con_17() {
         assert!(!screen.contains("ended unexpectedly") && stage.model.tabs.count() == 1, "{screen}");
         let jobs = stage.press("p");
         assert!(
-            jobs.iter().any(|job| matches!(job, Job::SaveTabs(..))),
+            jobs.iter().any(|job| matches!(job, Job::Disk(_, DiskJob::SaveTabs(_)))),
             "its tabs are saved once the first ends"
         );
     }

@@ -16,7 +16,7 @@ use super::recorded_clusters::{RecordedClusters, ReplayClock};
 use super::replay_sources::ReplaySources;
 use super::svg;
 use crate::joined_clusters::{ClusterSources, JoinedClusters};
-use crate::model::{Job, Model, Setup};
+use crate::model::{DiskJob, Job, Model, Setup};
 use crate::view;
 use base::clock::Clock;
 use base::sort::SliceOrder;
@@ -205,8 +205,6 @@ impl ReplaySession {
                             others.join(of, name, &cluster.messages, now);
                         }
                     }
-                    // A recording has no journal.
-                    Job::On(_, job) if matches!(*job, Job::ReadJournal(_)) => {}
                     Job::On(of, job) => cluster.joined.job(of, *job),
                     Job::ListContexts(screen) => sources.list_contexts(screen, &cluster.messages, self.started),
                     Job::Connect(Some(name)) => others.go(&name, &cluster.messages, self.started),
@@ -218,7 +216,9 @@ impl ReplaySession {
                         cluster = self.go(*connected);
                         jobs.append(&mut self.first);
                     }
-                    Job::ReadTabs(_) => jobs.extend(self.update(Message::SavedTabs(SavedTabs::default()))),
+                    Job::Disk(_, DiskJob::ReadTabs) => {
+                        jobs.extend(self.update(Message::SavedTabs(SavedTabs::default())));
+                    }
                     Job::Quit => return self.end(ended, lasts),
                     // A recording has nothing of the user's machine: no clipboard, files, programs or journal.
                     // Kubeconfig contexts arrive at their recorded times.
@@ -227,13 +227,7 @@ impl ReplaySession {
                     | Job::Editor(..)
                     | Job::EditFile(..)
                     | Job::SaveState(_)
-                    | Job::ReadJournal(_)
-                    | Job::SaveTabs(..)
-                    | Job::ListDrafts(_)
-                    | Job::ReadDraft(..)
-                    | Job::KeepDraft(..)
-                    | Job::ForgetDraft(..)
-                    | Job::AppendJournal(..)
+                    | Job::Disk(..)
                     | Job::ReadContexts
                     // These concern other clusters only.
                     | Job::Join(_)

@@ -6,13 +6,12 @@ use tokio::sync::mpsc;
 
 use super::{LoopControl, Shell};
 use crate::console_state::ConsoleState;
-use crate::disk_writer::DiskWriter;
 use crate::display::Display;
-use crate::model::Job;
+use crate::model::{DiskJob, Job};
 use crate::terminal;
 use console_data::context::ScreenId;
 use console_data::message::{Data, FileEdited, Message};
-use console_data::resource::ClusterId;
+use console_data::resource::Uid;
 use console_data::saved_tabs::SavedTabs;
 use console_data::screen_dumps;
 use console_operations::effect::Task;
@@ -24,17 +23,14 @@ use console_toolkit::toast::Toast;
 impl Shell {
     pub(super) async fn job(&mut self, job: Job) -> anyhow::Result<LoopControl> {
         match job {
-            Job::On(cluster, job) => match *job {
-                Job::ReadJournal(uid) => self.with_scribe(|scribe| scribe.read(uid, cluster)),
-                job => {
-                    match (&self.recorder, &job) {
-                        (Some(recorder), Job::Join(name)) => recorder.joins(cluster, name.as_deref()),
-                        (_, Job::Start(task)) => self.note_the_start(task),
-                        _ => {}
-                    }
-                    self.joined.job(cluster, job);
+            Job::On(cluster, job) => {
+                match (&self.recorder, &*job) {
+                    (Some(recorder), Job::Join(name)) => recorder.joins(cluster, name.as_deref()),
+                    (_, Job::Start(task)) => self.note_the_start(task),
+                    _ => {}
                 }
-            },
+                self.joined.job(cluster, *job);
+            }
             // These concern other clusters only.
             Job::Join(_) | Job::Attach(_) | Job::Need(_) | Job::Release => {}
             Job::Start(task) => {
@@ -58,21 +54,12 @@ impl Shell {
                     feed.watch(kind, namespace, include);
                 }
             }
-            Job::ReadTabs(_) if self.fresh => {
+            Job::Disk(_, DiskJob::ReadTabs) if self.fresh => {
                 let message = Message::SavedTabs(SavedTabs::default());
                 self.model.update(message, self.clock.now());
             }
-            Job::ReadTabs(cluster) => self.with_scribe(|scribe| scribe.read_tabs(cluster)),
-            Job::SaveTabs(cluster, tabs) => self.with_scribe(|scribe| scribe.save_tabs(cluster, tabs)),
-            Job::ListDrafts(cluster) => self.with_scribe(|scribe| scribe.list_drafts(cluster)),
-            Job::ReadDraft(cluster, screen, key) => {
-                self.with_scribe(|scribe| scribe.read_draft(cluster, screen, key));
-            }
-            Job::KeepDraft(cluster, draft) => self.with_scribe(|scribe| scribe.save_draft(cluster, *draft)),
-            Job::ForgetDraft(cluster, key) => self.with_scribe(|scribe| scribe.remove_draft(cluster, key)),
-            Job::ReadJournal(uid) => self.with_scribe(|scribe| scribe.read(uid, ClusterId::HOME)),
+            Job::Disk(cluster, job) => self.enqueue(cluster, job),
             Job::ReadContexts => self.read_contexts(),
-            Job::AppendJournal(cluster, lines) => self.with_scribe(|scribe| scribe.append(cluster, lines)),
             Job::MeasurePods(is_enabled) => {
                 if let Some(feed) = &mut self.feed {
                     feed.measure_pods(is_enabled);
@@ -128,15 +115,15 @@ impl Shell {
     pub(super) fn keep_tabs(&mut self) {
         self.model.is_leaving = true;
         for (cluster, draft) in self.model.unsaved_drafts() {
-            self.with_scribe(|scribe| scribe.save_draft(cluster, draft));
+            self.enqueue(cluster, DiskJob::SaveDraft(Box::new(draft)));
         }
         if let Some((cluster, tabs)) = self.model.saved_tabs() {
-            self.with_scribe(|scribe| scribe.save_tabs(cluster, tabs));
+            self.enqueue(cluster, DiskJob::SaveTabs(tabs));
         }
     }
 
-    fn with_scribe(&mut self, operation: impl FnOnce(&DiskWriter) -> Result<(), Toast>) {
-        if let Some(Err(toast)) = self.disk_writer.as_ref().map(operation) {
+    fn enqueue(&mut self, cluster: Uid, job: DiskJob) {
+        if let Some(Err(toast)) = self.disk_writer.as_ref().map(|writer| writer.enqueue(cluster, job)) {
             self.model.update(Message::Toast(toast), self.clock.now());
         }
     }

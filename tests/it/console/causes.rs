@@ -3,7 +3,7 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
-use podium::console::model::Job;
+use podium::console::model::{DiskJob, Job};
 use podium::console_data::message::Message;
 use podium::console_data::store::{Change, Delta};
 use serde_json::json;
@@ -192,7 +192,7 @@ fn the_journal_is_read_and_saved_per_cluster_con_17() {
     };
     let saved_lines = |jobs: &[Job]| -> Vec<(String, String)> {
         let saved_line = |job: &Job| match job {
-            Job::AppendJournal(cluster, line) => Some((cluster.to_string(), line.clone())),
+            Job::Disk(cluster, DiskJob::AppendJournal(line)) => Some((cluster.to_string(), line.clone())),
             _ => None,
         };
         jobs.iter().filter_map(saved_line).collect()
@@ -200,7 +200,8 @@ fn the_journal_is_read_and_saved_per_cluster_con_17() {
     assert_eq!(acted(&jobs), ["kubectl cordon node-1"]);
     succeed(&mut stage, jobs);
     let jobs = stage.send(Message::Feed(cluster().remove(0)));
-    assert!(jobs.iter().any(|job| matches!(job, Job::ReadJournal(uid) if uid.as_str() == "ns-kube-system")));
+    let reads = |job: &Job| matches!(job, Job::Disk(uid, DiskJob::ReadJournal(_)) if uid.as_str() == "ns-kube-system");
+    assert!(jobs.iter().any(reads));
     let early = saved_lines(&jobs);
     assert!(
         matches!(&early[..], [(cluster, line)] if cluster == "ns-kube-system" && line.contains("cordon Node node-1"))
