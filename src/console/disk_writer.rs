@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinHandle;
 
 use super::model::DiskJob;
@@ -38,7 +39,10 @@ impl DiskWriter {
     /// Queues a job for what is saved of a cluster.
     pub(crate) fn enqueue(&self, cluster: Uid, job: DiskJob) -> Result<(), Toast> {
         let queued = self.work.try_send((cluster, job));
-        queued.map_err(|_| Toast::failed("the journal is not saved: the disk is too slow"))
+        queued.map_err(|error| {
+            let (_, job) = error.into_inner();
+            Toast::failed(format!("{}: the disk is too slow", loss(&job)))
+        })
     }
 
     /// Waits briefly for pending writes.
@@ -48,6 +52,19 @@ impl DiskWriter {
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, &mut task).await.is_err() {
             task.abort();
         }
+    }
+}
+
+/// Describes the consequence of a job that is not done.
+fn loss(job: &DiskJob) -> &'static str {
+    match job {
+        DiskJob::ReadJournal(_) => "the journal of earlier runs is not read",
+        DiskJob::AppendJournal(_) => "the journal is not saved",
+        DiskJob::ReadTabs => "the tabs of earlier runs are not read",
+        DiskJob::SaveTabs(_) => "the tabs are not saved",
+        DiskJob::ListDrafts | DiskJob::ReadDraft(..) => "unsaved edits of earlier runs are not read",
+        DiskJob::SaveDraft(_) => "an unsaved edit is not saved for the next run",
+        DiskJob::RemoveDraft(_) => "an edit that was saved or discarded is not removed",
     }
 }
 
@@ -86,20 +103,28 @@ async fn write_on(
             DiskJob::SaveTabs(tabs) => saved_tabs::write(&place, &cluster, &tabs).map(|()| None),
             DiskJob::AppendJournal(lines) => file::append(&place, &cluster, &lines).map(|()| None),
         });
-        let message = match done.await {
-            Ok(Ok(Some(read))) => read,
+        match done.await {
+            Ok(Ok(Some(read))) => {
+                // The loop reads no messages while it waits for the last writes, so that this task cannot wait for it.
+                if let Err(TrySendError::Full(read)) = messages.try_send(read) {
+                    let messages = messages.clone();
+                    base::task::start(async move {
+                        // The loop may have ended.
+                        let _ = messages.send(read).await;
+                    });
+                }
+            }
             // A directory that cannot be written is reported once, not at each change.
             Ok(Err(error)) if !std::mem::replace(&mut complained, true) => {
                 let text = format!(
                     "cannot save the journal, tabs and unsaved edits for the next run: {}: {error}",
                     dir.display()
                 );
-                Message::Toast(Toast::info(text))
+                // The loop may have ended; the remaining writes continue all the same.
+                let _ = messages.try_send(Message::Toast(Toast::info(text)));
             }
-            _ => continue,
-        };
-        // The loop may have ended; the remaining writes continue all the same.
-        let _ = messages.try_send(message);
+            _ => {}
+        }
     }
 }
 
@@ -129,6 +154,33 @@ mod tests {
         scribe.end().await;
         let received = std::iter::from_fn(|| inbox.try_recv().ok());
         assert_eq!(received.filter(|message| matches!(message, Message::Toast(_))).count(), 1, "said once");
+    }
+
+    #[tokio::test]
+    async fn results_of_reads_arrive_although_the_loop_is_behind_con_17() {
+        let dir = tempfile::tempdir().unwrap();
+        let (messages, mut inbox) = mpsc::channel(1);
+        messages.try_send(Message::Tick).expect("an empty channel has space");
+        let writer = DiskWriter::start(dir.path().to_owned(), messages);
+        assert!(writer.enqueue(Uid::from("c"), DiskJob::ReadTabs).is_ok());
+        assert!(writer.enqueue(Uid::from("c"), DiskJob::AppendJournal("one\n".into())).is_ok());
+        writer.end().await;
+        assert_eq!(std::fs::read_to_string(dir.path().join("journal/c.jsonl")).unwrap(), "one\n");
+        assert!(matches!(inbox.recv().await, Some(Message::Tick)));
+        assert!(matches!(inbox.recv().await, Some(Message::SavedTabs(_))));
+    }
+
+    #[tokio::test]
+    async fn a_job_that_a_slow_disk_refuses_is_named_con_17() {
+        let dir = tempfile::tempdir().unwrap();
+        let (messages, _inbox) = mpsc::channel(1);
+        let writer = DiskWriter::start(dir.path().to_owned(), messages);
+        // The task does not run before this test waits.
+        for _ in 0..MAX_PENDING {
+            assert!(writer.enqueue(Uid::from("c"), DiskJob::ReadTabs).is_ok());
+        }
+        let refused = writer.enqueue(Uid::from("c"), DiskJob::SaveTabs(SavedTabs::default()));
+        assert_eq!(refused.unwrap_err().text, "the tabs are not saved: the disk is too slow");
     }
 
     #[tokio::test]
