@@ -21,7 +21,7 @@ use console_data::feed::{self, Feed};
 use console_data::message::Message;
 use console_data::read_only;
 use console_data::resource::ClusterId;
-use console_operations::effect::Runner;
+use console_operations::effect::{Runner, Task};
 use console_toolkit::toast::Toast;
 
 /// The capacity of a cluster's message channel; a full channel holds back its watches.
@@ -62,8 +62,8 @@ struct JoinedCluster {
     runner: Option<Runner>,
     /// Runners of earlier connections that still have changes in progress.
     retired: Vec<Runner>,
-    /// Jobs that screens requested before the cluster answered.
-    waiting: Vec<Job>,
+    /// Tasks that screens started before the cluster answered.
+    waiting: Vec<Task>,
 }
 
 /// Returns a sender to the loop that tags its messages with the cluster.
@@ -120,8 +120,8 @@ impl JoinedClusters {
                 let policy = feed::retry_policy(&origin);
                 let feed = Feed::start_lean(&client, &fallback, &sender, &self.clock, policy);
                 one.feed = Some((feed, carried));
-                for job in std::mem::take(&mut one.waiting) {
-                    one.job(job);
+                for task in std::mem::take(&mut one.waiting) {
+                    one.job(Job::Start(task));
                 }
             }
             job => one.job(job),
@@ -131,7 +131,7 @@ impl JoinedClusters {
     /// Ends every task of a closed screen, on all clusters.
     pub fn close(&mut self, screen: ScreenId) {
         for one in self.clusters.values_mut() {
-            one.waiting.retain(|job| !matches!(job, Job::Start(task) if task.screen == screen));
+            one.waiting.retain(|task| task.screen != screen);
             one.runner.iter_mut().for_each(|runner| runner.close(screen));
         }
     }
@@ -193,10 +193,19 @@ impl JoinedCluster {
     fn job(&mut self, job: Job) {
         match (job, &mut self.feed, &mut self.runner) {
             (Job::Start(task), _, Some(runner)) => runner.start(task),
-            (Job::Start(task), _, None) if self.waiting.len() < MAX_WAITING_TASKS => {
-                self.waiting.push(Job::Start(task));
+            (Job::Start(task), _, None) => {
+                self.cancel_waiting(task.screen, task.slot());
+                if self.waiting.len() < MAX_WAITING_TASKS {
+                    self.waiting.push(task);
+                } else {
+                    self.send_message(Message::Toast(Toast::failed(
+                        "too many views wait for this cluster: close this one, and open it again once the cluster \
+                         answers",
+                    )));
+                }
             }
             (Job::Cancel(screen, slot), _, Some(runner)) => runner.cancel(screen, slot),
+            (Job::Cancel(screen, slot), _, None) => self.cancel_waiting(screen, slot),
             (Job::Act(action), _, Some(runner)) => runner.act(*action),
             (Job::Act(action), _, None) => {
                 let error = Some("no request was sent: that cluster has not answered yet".to_owned());
@@ -227,6 +236,11 @@ impl JoinedCluster {
             // The other jobs belong to no cluster, or to one that is not watched.
             _ => {}
         }
+    }
+
+    /// Drops a task that waits; as in a runner, a task also replaces an earlier one of its screen with the same name.
+    fn cancel_waiting(&mut self, screen: ScreenId, slot: &str) {
+        self.waiting.retain(|task| task.screen != screen || task.slot() != slot);
     }
 
     /// Sends a message to the loop from a task of its own: this code runs in the loop, so waiting here would deadlock.
@@ -318,7 +332,7 @@ mod tests {
     use console_data::action::{Action, Mutation};
     use console_data::builtin_kinds;
     use console_data::resource::ObjectRef;
-    use console_operations::effect::{Effect, Task};
+    use console_operations::effect::Effect;
 
     const ID: ClusterId = ClusterId::joined(1);
 
@@ -395,6 +409,29 @@ mod tests {
         joined.job(ID, Job::Attach(Box::new(connected())));
         joined.job(ID, delete());
         assert_eq!(next(&mut inbox).await, "read-only: nothing was changed");
+    }
+
+    #[tokio::test]
+    async fn a_view_over_the_limit_of_waiting_tasks_has_a_message_con_18() {
+        let (messages, mut inbox) = mpsc::channel(64);
+        let mut joined = JoinedClusters::new(ClusterSources::default(), messages, Clock::machine());
+        let mut start = |screen| {
+            let mut task = task();
+            task.screen = ScreenId::new(screen, ID);
+            joined.job(ID, Job::Start(task));
+        };
+        // A task replaces an earlier one of its screen with the same name.
+        (0..=MAX_WAITING_TASKS).for_each(|_| start(0));
+        (0..).take(MAX_WAITING_TASKS).for_each(&mut start);
+        start(1000);
+        let Some(Message::On(ID, message)) = inbox.recv().await else { panic!("a message of the cluster") };
+        assert!(
+            matches!(&*message, Message::Toast(toast) if toast.text.starts_with("too many views wait")),
+            "{message:?}"
+        );
+        // Closed screens leave room.
+        joined.close(ScreenId::new(0, ID));
+        assert_eq!(joined.clusters[&ID].waiting.len(), MAX_WAITING_TASKS - 1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -87,6 +87,7 @@ pub async fn run_forwards(client: Client, mut orders: mpsc::UnboundedReceiver<Or
     let mut handles: HashMap<u64, AbortHandle> = HashMap::new();
     while let Some(order) = orders.recv().await {
         while running.try_join_next().is_some() {}
+        handles.retain(|_, handle| !handle.is_finished());
         match order {
             Order::Start(id, forward) => {
                 let handle = running.spawn(listen(client.clone(), id, forward, report_fn.clone()));
