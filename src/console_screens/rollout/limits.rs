@@ -3,6 +3,8 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use object::percent::{Rounding, scaled};
+
 /// The number of pods by which a rollout may exceed or fall below the desired count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
@@ -42,8 +44,8 @@ impl Limits {
         let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
         let surge = rolling.and_then(|rolling| rolling.max_surge.as_ref()).unwrap_or(&quarter);
         let missing = rolling.and_then(|rolling| rolling.max_unavailable.as_ref()).unwrap_or(&quarter);
-        let surge_pods = resolve(surge, desired, Rounding::Up);
-        let mut missing_pods = resolve(missing, desired, Rounding::Down);
+        let surge_pods = scaled(surge, desired, Rounding::Up).unwrap_or(0);
+        let mut missing_pods = scaled(missing, desired, Rounding::Down).unwrap_or(0);
         if surge_pods == 0 && missing_pods == 0 {
             missing_pods = 1;
         }
@@ -59,35 +61,12 @@ impl Limits {
 
     /// Returns the maximum total number of pods.
     pub(crate) fn max_total(&self) -> i32 {
-        self.desired + self.surge
+        self.desired.saturating_add(self.surge)
     }
 
     /// Returns the minimum number of available pods.
     pub(crate) fn least_available(&self) -> i32 {
         (self.desired - self.unavailable).max(0)
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Rounding {
-    Up,
-    Down,
-}
-
-fn resolve(value: &IntOrString, of: i32, rounding: Rounding) -> i32 {
-    match value {
-        IntOrString::Int(pods) => *pods,
-        IntOrString::String(text) => {
-            let Some(percent) = text.strip_suffix('%').and_then(|number| number.parse::<i64>().ok()) else {
-                return 0;
-            };
-            let hundredths = percent * i64::from(of);
-            let pods = match rounding {
-                Rounding::Up => (hundredths + 99).div_euclid(100),
-                Rounding::Down => hundredths.div_euclid(100),
-            };
-            i32::try_from(pods).unwrap_or(i32::MAX)
-        }
     }
 }
 
@@ -113,6 +92,8 @@ mod tests {
             (4, json!(2), json!(1), (2, 1)),
             (2, json!(1), json!(5), (1, 2)),
             (0, json!("25%"), json!("25%"), (0, 0)),
+            (2, json!("9223372036854775807%"), json!(1), (i32::MAX, 1)),
+            (2, json!("many"), json!(1), (0, 1)),
         ];
         for (replicas, surge, unavailable, expect) in cases {
             let deployment: Deployment = serde_json::from_value(json!({
@@ -122,6 +103,7 @@ mod tests {
             .unwrap();
             let limits = Limits::of(&deployment);
             assert_eq!((limits.surge, limits.unavailable), expect, "{replicas} {surge} {unavailable}");
+            assert!(limits.max_total() >= replicas, "{replicas} {surge}");
         }
     }
 }
