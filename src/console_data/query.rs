@@ -2,9 +2,10 @@
 
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use super::rows::{Cell, Row};
+use console_toolkit::search::compile;
 use object::selector::Selector;
 
 /// A parsed filter.
@@ -105,7 +106,7 @@ impl TextMatcher {
     fn parse(text: &str) -> Result<Self, String> {
         const MEANS_MORE: &str = r"\.+*?()|[]{}^$";
         let is_plain = |c: char| (c.is_ascii_graphic() || c == ' ') && !MEANS_MORE.contains(c);
-        Ok(Self { regex: pattern(text)?, plain: text.chars().all(is_plain).then(|| text.to_owned()) })
+        Ok(Self { regex: compile(text)?, plain: text.chars().all(is_plain).then(|| text.to_owned()) })
     }
 
     fn is_in(&self, row: &Row, text: &mut String) -> bool {
@@ -141,19 +142,6 @@ fn searched(row: &Row) -> impl Iterator<Item = &Cell> {
 /// Reports whether a pattern has no capitals, so that it is case-insensitive.
 fn is_small(pattern: &str) -> bool {
     !pattern.chars().any(char::is_uppercase)
-}
-
-/// Compiles a regular expression; lower case matches any case.
-pub fn pattern(text: &str) -> Result<Regex, String> {
-    RegexBuilder::new(text).case_insensitive(is_small(text)).size_limit(1 << 20).build().map_err(|error| {
-        match error {
-            regex::Error::Syntax(long) => {
-                let last = long.lines().last().unwrap_or_default();
-                last.strip_prefix("error: ").unwrap_or(last).to_owned()
-            }
-            other => other.to_string(),
-        }
-    })
 }
 
 #[cfg(test)]

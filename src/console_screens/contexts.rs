@@ -4,16 +4,15 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use regex::Regex;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
 use console_data::context::Context;
 use console_data::contexts::ContextEntry;
 use console_data::message::ScreenMessage;
-use console_data::query::pattern;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::search::Filter;
 use console_toolkit::text::{clean, fit, pad};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Cursor;
@@ -33,19 +32,18 @@ pub struct Contexts {
     used: Option<String>,
     all: Option<Result<Vec<ContextEntry>, String>>,
     cursor: Cursor,
-    query: String,
-    regex: Option<Regex>,
+    filter: Filter,
 }
 
 impl Contexts {
     /// Creates the screen for the cluster that the console was started on and the current context.
     pub fn new(home: (String, String), used: Option<String>) -> Self {
-        Self { home, used, all: None, cursor: Cursor::default(), query: String::new(), regex: None }
+        Self { home, used, all: None, cursor: Cursor::default(), filter: Filter::default() }
     }
 
     /// Returns the contexts that match the filter. `None`, the cluster that the console was started on, comes first.
     fn visible_contexts(&self) -> Vec<Option<&ContextEntry>> {
-        let is_match = |text: &str| self.regex.as_ref().is_none_or(|regex| regex.is_match(text));
+        let is_match = |text: &str| self.filter.matches(text);
         let all = self.all.iter().flatten().flatten();
         let named = all.filter(|one| is_match(&one.name) || is_match(&one.cluster) || is_match(&one.server));
         let home = Some(None).filter(|_| is_match(&self.home.0));
@@ -111,8 +109,8 @@ impl View for Contexts {
             Span::styled(" Contexts ", theme.frame.title),
             Span::styled(format!("{} ", shown.len()), theme.body.dim),
         ];
-        if !self.query.is_empty() {
-            title.push(Span::styled(format!("/{} ", clean(&self.query)), theme.status.pending));
+        if !self.filter.is_empty() {
+            title.push(Span::styled(format!("/{} ", clean(self.filter.text())), theme.status.pending));
         }
         let block = theme.block_focused("").title_top(title_line(title, area.width));
         let inner = block.inner(area);
@@ -160,12 +158,11 @@ impl View for Contexts {
     }
 
     fn query(&self) -> Option<&str> {
-        Some(&self.query)
+        Some(self.filter.text())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        self.regex = if text.is_empty() { None } else { Some(pattern(text)?) };
-        text.clone_into(&mut self.query);
+        self.filter = Filter::new(text)?;
         self.cursor.set_line(0);
         Ok(())
     }

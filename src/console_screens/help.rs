@@ -11,9 +11,9 @@ use unicode_width::UnicodeWidthStr;
 use super::View;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
-use console_data::query;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS};
+use console_toolkit::search::Filter;
 use console_toolkit::text::{clean, fit_parts, wrapped};
 use console_toolkit::widget::notice;
 use console_toolkit::widget::scroll::Scroll;
@@ -26,7 +26,7 @@ pub struct Help {
     offered: Vec<&'static Entry>,
     /// The user's plugins and hotkeys.
     own: Vec<UserCommand>,
-    query: String,
+    filter: Filter,
     scroll: Scroll,
 }
 
@@ -109,7 +109,7 @@ impl Help {
         if !contexts.contains(&KeyContext::Everywhere) {
             contexts.push(KeyContext::Everywhere);
         }
-        Self { contexts, offered, own, query: String::new(), scroll: Scroll::default() }
+        Self { contexts, offered, own, filter: Filter::default(), scroll: Scroll::default() }
     }
 
     /// Returns the commands for newcomers, in display order.
@@ -127,13 +127,11 @@ impl Help {
 
     /// Returns the sections with their lines, for columns of this width.
     fn sections(&self, cx: &Context<'_>, width: usize) -> Vec<(&'static str, Vec<HelpLine>)> {
-        let pattern = query::pattern(&self.query).ok();
         let hit = |tip: &HelpLine| {
-            let line = format!("{} {} {}", tip.keys, tip.name, tip.about);
-            pattern.as_ref().is_none_or(|regex| regex.is_match(&line))
+            self.filter.is_empty() || self.filter.matches(&format!("{} {} {}", tip.keys, tip.name, tip.about))
         };
         // During a search each key is listed only in its own section.
-        let begin = if self.query.is_empty() { self.beginning() } else { Vec::new() };
+        let begin = if self.filter.is_empty() { self.beginning() } else { Vec::new() };
         let of_place = |place: &KeyContext| {
             let is_begin = |entry: &Entry| begin.iter().any(|first| first.command == entry.command);
             let offered = self.offered.iter().copied();
@@ -298,7 +296,7 @@ impl View for Help {
         }
         frame.render_widget(block, area);
         if total == 0 {
-            let text = format!("nothing matches {:?}; <esc> clears the filter", self.query);
+            let text = format!("nothing matches {:?}; <esc> clears the filter", self.filter.text());
             notice::draw(&text, theme.body.dim, frame, inner);
         }
         for (index, lines) in columns.into_iter().enumerate() {
@@ -310,12 +308,11 @@ impl View for Help {
     }
 
     fn query(&self) -> Option<&str> {
-        Some(&self.query)
+        Some(self.filter.text())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        query::pattern(text)?;
-        text.clone_into(&mut self.query);
+        self.filter = Filter::new(text)?;
         Ok(())
     }
 }

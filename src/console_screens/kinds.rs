@@ -9,10 +9,10 @@ use ratatui::widgets::Paragraph;
 use super::View;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
-use console_data::query;
 use console_data::resource::Kind;
 use console_operations::effect::{Effect, TableRoute};
 use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::search::Filter;
 use console_toolkit::text::clean;
 use console_toolkit::widget::cursor::Cursor;
 use console_toolkit::widget::title::title_line;
@@ -21,18 +21,15 @@ use console_toolkit::widget::title::title_line;
 #[derive(Debug, Default)]
 pub struct Kinds {
     cursor: Cursor,
-    query: String,
+    filter: Filter,
 }
 
 impl Kinds {
     fn visible_kinds<'a>(&self, cx: &Context<'a>) -> Vec<&'a Kind> {
-        let pattern = query::pattern(&self.query).ok();
         let hit = |kind: &&Kind| {
-            pattern.as_ref().is_none_or(|regex| {
-                regex.is_match(&kind.resource.plural)
-                    || regex.is_match(&kind.resource.group)
-                    || kind.short_names.iter().any(|s| regex.is_match(s))
-            })
+            self.filter.matches(&kind.resource.plural)
+                || self.filter.matches(&kind.resource.group)
+                || kind.short_names.iter().any(|short| self.filter.matches(short))
         };
         cx.catalogue.kinds().iter().filter(hit).collect()
     }
@@ -90,12 +87,11 @@ impl View for Kinds {
     }
 
     fn query(&self) -> Option<&str> {
-        Some(&self.query)
+        Some(self.filter.text())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        query::pattern(text)?;
-        text.clone_into(&mut self.query);
+        self.filter = Filter::new(text)?;
         self.cursor.set_line(0);
         Ok(())
     }

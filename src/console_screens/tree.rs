@@ -33,7 +33,6 @@ use crate::object_commands;
 use console_data::builtin_kinds;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
-use console_data::query::pattern;
 use console_data::related;
 use console_data::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use console_data::rows::workload;
@@ -43,6 +42,7 @@ use console_data::workloads::{self, Workload};
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::health::Health;
+use console_toolkit::search::Filter;
 use console_toolkit::text::{clean, fit, grouped, pad, tail};
 use console_toolkit::widget::cursor::Window;
 use console_toolkit::widget::notice;
@@ -99,7 +99,7 @@ pub struct Tree {
     stale: Cell<bool>,
     /// The uids of the selected line's parent and of the line itself.
     cursor: Option<(Option<Uid>, Uid)>,
-    query: String,
+    filter: Filter,
     faults: bool,
     window: Window,
 }
@@ -259,18 +259,16 @@ impl Tree {
     /// descendants unless only faults are shown.
     fn visible_lines(&self) -> Vec<TreeLine> {
         let leaves = &self.built.borrow().leaves;
-        let regex = if self.query.is_empty() { None } else { pattern(&self.query).ok() };
-        if regex.is_none() && !self.faults {
+        if self.filter.is_empty() && !self.faults {
             return leaves.clone();
         }
         let hits: Vec<bool> = leaves
             .iter()
             .map(|leaf| {
-                let text = regex.as_ref().is_none_or(|regex| {
-                    regex.is_match(&leaf.object.name)
-                        || regex.is_match(&leaf.state)
-                        || leaf.object.namespace.as_deref().is_some_and(|namespace| regex.is_match(namespace))
-                });
+                let namespace = leaf.object.namespace.as_deref();
+                let text = self.filter.matches(&leaf.object.name)
+                    || self.filter.matches(&leaf.state)
+                    || namespace.is_some_and(|namespace| self.filter.matches(namespace));
                 text && (!self.faults || leaf.health.is_fault() || leaf.health == Health::Pending)
             })
             .collect();
@@ -461,8 +459,8 @@ impl View for Tree {
             Span::styled(format!("{} ", cx.scope.label()), theme.body.accent),
             Span::styled(format!("{} ", grouped(shown.len() as u64)), theme.body.dim),
         ];
-        if !self.query.is_empty() {
-            title.push(Span::styled(format!("/{} ", clean(&self.query)), theme.status.pending));
+        if !self.filter.is_empty() {
+            title.push(Span::styled(format!("/{} ", clean(self.filter.text())), theme.status.pending));
         }
         if self.faults {
             title.push(Span::styled("faults only ", theme.status.pending));
@@ -473,7 +471,7 @@ impl View for Tree {
         if shown.is_empty() {
             let text = match &self.kind {
                 _ if !cx.stores.pods().synced() => "loading…".to_owned(),
-                _ if !self.query.is_empty() || self.faults => "none matches".to_owned(),
+                _ if !self.filter.is_empty() || self.faults => "none matches".to_owned(),
                 Some(kind)
                     if builtin_kinds::contains(&kind.resource) && Workload::of(&kind.resource).is_none() =>
                 {
@@ -543,14 +541,11 @@ impl View for Tree {
     }
 
     fn query(&self) -> Option<&str> {
-        Some(&self.query)
+        Some(self.filter.text())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        if !text.is_empty() {
-            pattern(text)?;
-        }
-        text.clone_into(&mut self.query);
+        self.filter = Filter::new(text)?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Text search by regular expression; in logs also by conditions on JSON lines.
+//! Text search by regular expression; in logs also by conditions on JSON lines. The filters of lists.
 //!
 //! Text in lower case matches any case; a capital makes the search case-sensitive, as in editors.
 
@@ -37,20 +37,7 @@ impl Search {
         if text.is_empty() {
             return Ok(None);
         }
-        let regex = RegexBuilder::new(text)
-            .case_insensitive(!text.chars().any(char::is_uppercase))
-            // Refuses a pattern that would exceed the limit when compiled.
-            .size_limit(1 << 20)
-            .build()
-            .map_err(|error| match error {
-                regex::Error::CompiledTooBig(_) => "the pattern is too big".to_owned(),
-                other => {
-                    let text = other.to_string();
-                    let last = text.lines().last().unwrap_or("invalid pattern").trim();
-                    last.strip_prefix("error: ").unwrap_or(last).to_owned()
-                }
-            })?;
-        Ok(Some(Self { text: text.to_owned(), kind: SearchKind::Pattern(regex) }))
+        Ok(Some(Self { text: text.to_owned(), kind: SearchKind::Pattern(compile(text)?) }))
     }
 
     /// Returns the text of the search.
@@ -78,6 +65,49 @@ impl Search {
     }
 }
 
+/// The filter of a list; an empty text matches each line.
+#[derive(Clone, Debug, Default)]
+pub struct Filter(Option<Search>);
+
+impl Filter {
+    /// Compiles a filter.
+    pub fn new(text: &str) -> Result<Self, String> {
+        Search::new(text).map(Self)
+    }
+
+    /// Returns the text of the filter.
+    pub fn text(&self) -> &str {
+        self.0.as_ref().map_or("", Search::text)
+    }
+
+    /// Returns whether the filter matches each line because its text is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns whether a line matches.
+    pub fn matches(&self, line: &str) -> bool {
+        self.0.as_ref().is_none_or(|search| search.matches(line))
+    }
+}
+
+/// Compiles a regular expression; lower case matches any case.
+pub fn compile(text: &str) -> Result<Regex, String> {
+    RegexBuilder::new(text)
+        .case_insensitive(!text.chars().any(char::is_uppercase))
+        // Refuses a pattern that would exceed the limit when compiled.
+        .size_limit(1 << 20)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => "the pattern is too big".to_owned(),
+            other => {
+                let text = other.to_string();
+                let last = text.lines().last().unwrap_or("invalid pattern").trim();
+                last.strip_prefix("error: ").unwrap_or(last).to_owned()
+            }
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +130,8 @@ mod tests {
         assert!(logs(".rror").matches("an error"));
         assert!(Search::new("").unwrap().is_none());
         assert!(Search::new("a(").unwrap_err().contains("unclosed group"));
+        let (all, some) = (Filter::new("").unwrap(), Filter::new("err").unwrap());
+        assert!(all.is_empty() && all.matches("") && some.matches("an ERROR") && !some.matches("a warning"));
+        assert_eq!((all.text(), some.text()), ("", "err"));
     }
 }

@@ -24,7 +24,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use regex::Regex;
 
 use super::View;
 use console_data::access::self_rules::SelfRules;
@@ -32,9 +31,9 @@ use console_data::access::who_can::{Policy, WhoCanReport, subjects_allowed};
 use console_data::access::{AccessQuery, namespace_of};
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
-use console_data::query::pattern;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::search::Filter;
 use console_toolkit::text::{clean, fit, wrapped};
 use console_toolkit::widget::scroll::Scroll;
 use console_toolkit::widget::title::title_line;
@@ -62,8 +61,7 @@ pub struct Access {
     whether: Option<Result<SubjectAccessReviewStatus, String>>,
     who: Option<WhoCanResult>,
     at: Option<Timestamp>,
-    query: String,
-    regex: Option<Regex>,
+    filter: Filter,
     scroll: Scroll,
 }
 
@@ -110,8 +108,7 @@ impl Access {
             whether: None,
             who: None,
             at: None,
-            query: String::new(),
-            regex: None,
+            filter: Filter::default(),
             scroll: Scroll::default(),
         }
     }
@@ -168,7 +165,7 @@ impl Access {
     }
 
     fn matches(&self, text: &str) -> bool {
-        self.regex.as_ref().is_none_or(|regex| regex.is_match(text))
+        self.filter.matches(text)
     }
 
     /// Returns the title: `who may get pods in shop`.
@@ -223,8 +220,8 @@ impl View for Access {
         let width = usize::from(area.width).saturating_sub(6);
         let mut title =
             vec![Span::styled(format!(" {} ", fit(&clean(&self.heading()), width)), theme.frame.title)];
-        if !self.query.is_empty() {
-            title.push(Span::styled(format!("/{} ", clean(&self.query)), theme.status.pending));
+        if !self.filter.is_empty() {
+            title.push(Span::styled(format!("/{} ", clean(self.filter.text())), theme.status.pending));
         }
         let mut block = theme.block_focused("").title_top(title_line(title, area.width));
         if let Some(at) = self.at {
@@ -239,12 +236,11 @@ impl View for Access {
     }
 
     fn query(&self) -> Option<&str> {
-        Some(&self.query)
+        Some(self.filter.text())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        self.regex = if text.is_empty() { None } else { Some(pattern(text)?) };
-        text.clone_into(&mut self.query);
+        self.filter = Filter::new(text)?;
         self.scroll = Scroll::default();
         Ok(())
     }

@@ -27,19 +27,18 @@ mod view;
 use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use regex::Regex;
 
 use super::View;
 use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
-use console_data::query;
 use console_data::resource::ObjectRef;
 use console_data::rows::controller::{ControllerStatus, KeyStatus};
 use console_operations::effect::Effect;
 use console_operations::navigate::open_table_at;
 use console_operations::operations;
 use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::search::Filter;
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
@@ -120,8 +119,7 @@ pub struct Controller {
     cursor: Option<Name>,
     /// The index of the cursor's row; the cursor stays at this index when its entry disappears.
     row: usize,
-    pub(super) query: String,
-    search: Option<Regex>,
+    pub(super) filter: Filter,
     /// The window of the lines: the rows and the headings of their sections.
     pub(super) window: Window,
 }
@@ -134,8 +132,7 @@ impl Controller {
             failure: None,
             cursor: None,
             row: 0,
-            query: String::new(),
-            search: None,
+            filter: Filter::default(),
             window: Window::default(),
         }
     }
@@ -148,8 +145,7 @@ impl Controller {
     pub(super) fn rows(&self) -> Vec<Row<'_>> {
         let Some((status, _)) = &self.status else { return Vec::new() };
         let is_match = |key: &KeyStatus| {
-            let text = || format!("{} {}", key.key, key.summary());
-            self.search.as_ref().is_none_or(|search| search.is_match(&text()))
+            self.filter.is_empty() || self.filter.matches(&format!("{} {}", key.key, key.summary()))
         };
         let rows = |part: ListSection| {
             let keys = part.keys(status);
@@ -349,12 +345,11 @@ impl View for Controller {
     }
 
     fn query(&self) -> Option<&str> {
-        Some(&self.query)
+        Some(self.filter.text())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        self.search = if text.is_empty() { None } else { Some(query::pattern(text)?) };
-        text.clone_into(&mut self.query);
+        self.filter = Filter::new(text)?;
         Ok(())
     }
 }

@@ -22,8 +22,8 @@ pub(super) fn draw(screen: &Controller, cx: &Context<'_>, frame: &mut Frame<'_>,
     let theme = cx.theme;
     let title = format!("controller {}", clean(&screen.target.name));
     let mut block = theme.block_focused(fit(&title, usize::from(area.width).saturating_sub(6)).into_owned());
-    if !screen.query.is_empty() {
-        let search = format!(" /{} ", clean(&screen.query));
+    if !screen.filter.is_empty() {
+        let search = format!(" /{} ", clean(screen.filter.text()));
         block = block.title_bottom(Line::styled(search, theme.status.pending).right_aligned());
     }
     let inner = block.inner(area);
@@ -202,7 +202,7 @@ fn draw_list(
         }
     }
     if lines.is_empty() {
-        let text = match screen.query.is_empty() {
+        let text = match screen.filter.is_empty() {
             true if !status.runs() => "",
             true if status.queue.is_none() => "no reconcile has run yet",
             true => "nothing is queued, and no reconcile has run yet",

@@ -9,7 +9,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use regex::Regex;
 
 pub(crate) use text::DumpText;
 
@@ -17,10 +16,10 @@ use super::View;
 use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::{FileEdited, ScreenMessage};
-use console_data::query;
 use console_data::screen_dumps::{self, Dump, Dumps};
 use console_operations::effect::{Dialog, Effect, Route};
 use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::search::Filter;
 use console_toolkit::text::{clean, fit, format_size, grouped, pad, tail};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Cursor;
@@ -47,13 +46,12 @@ pub struct DumpsScreen {
     dir: PathBuf,
     all: Option<Result<Dumps, String>>,
     cursor: Cursor,
-    query: String,
-    pattern: Option<Regex>,
+    filter: Filter,
 }
 
 impl DumpsScreen {
     pub(crate) fn new(dir: PathBuf) -> Self {
-        Self { dir, all: None, cursor: Cursor::default(), query: String::new(), pattern: None }
+        Self { dir, all: None, cursor: Cursor::default(), filter: Filter::default() }
     }
 
     fn list(&self) -> Effect {
@@ -66,8 +64,7 @@ impl DumpsScreen {
 
     fn visible_dumps(&self) -> Vec<&Dump> {
         let all = self.all.iter().flatten().flat_map(|all| &all.files);
-        all.filter(|dump| self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(&dump.name())))
-            .collect()
+        all.filter(|dump| self.filter.matches(&dump.name())).collect()
     }
 
     fn selected(&self) -> Option<Dump> {
@@ -182,8 +179,8 @@ impl View for DumpsScreen {
             };
             title.push(Span::styled(format!("{} {more}", grouped(shown.len() as u64)), theme.body.dim));
         }
-        if !self.query.is_empty() {
-            title.push(Span::styled(format!("/{} ", clean(&self.query)), theme.status.pending));
+        if !self.filter.is_empty() {
+            title.push(Span::styled(format!("/{} ", clean(self.filter.text())), theme.status.pending));
         }
         let block = theme.block("").title_top(title_line(title, area.width));
         let inner = block.inner(area);
@@ -226,12 +223,11 @@ impl View for DumpsScreen {
     }
 
     fn query(&self) -> Option<&str> {
-        Some(&self.query)
+        Some(self.filter.text())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        self.pattern = if text.is_empty() { None } else { Some(query::pattern(text)?) };
-        text.clone_into(&mut self.query);
+        self.filter = Filter::new(text)?;
         self.cursor.set_line(0);
         Ok(())
     }

@@ -18,11 +18,11 @@ use crate::object_commands;
 use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::message::{FileEdited, ScreenMessage};
-use console_data::query;
 use console_data::resource::ObjectRef;
 use console_operations::effect::{Effect, FilesRoute, Route};
 use console_operations::operations;
 use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::search::Filter;
 use console_toolkit::text::{clean, fit, format_size, grouped, pad, tail};
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Cursor;
@@ -87,7 +87,7 @@ pub struct Files {
     route: FilesRoute,
     listing: Option<Result<Listing, String>>,
     cursor: Cursor,
-    query: String,
+    filter: Filter,
     /// The pending request, shown in the frame.
     busy: Option<String>,
 }
@@ -95,7 +95,7 @@ pub struct Files {
 impl Files {
     /// Creates the screen for a directory, or for the directory of a file.
     pub(crate) fn new(route: FilesRoute) -> Self {
-        Self { route, listing: None, cursor: Cursor::default(), query: String::new(), busy: None }
+        Self { route, listing: None, cursor: Cursor::default(), filter: Filter::default(), busy: None }
     }
 
     /// Returns the current directory, or the one being loaded.
@@ -150,9 +150,7 @@ impl Files {
 
     fn visible_entries(&self) -> Vec<&Entry> {
         let Some(Ok(listing)) = &self.listing else { return Vec::new() };
-        let pattern = query::pattern(&self.query).ok();
-        let hit = |entry: &&Entry| pattern.as_ref().is_none_or(|pattern| pattern.is_match(&entry.name));
-        listing.entries.iter().filter(hit).collect()
+        listing.entries.iter().filter(|entry| self.filter.matches(&entry.name)).collect()
     }
 
     fn selected_path(&self) -> Option<(PathBuf, bool)> {
@@ -225,7 +223,7 @@ impl Files {
         let applies = std::mem::take(&mut self.route.apply);
         match read {
             Ok(listing) => {
-                self.query.clear();
+                self.filter = Filter::default();
                 let at = listing.at.as_ref();
                 let at = at.and_then(|at| listing.entries.iter().position(|one| one.name == *at));
                 self.cursor.set_line(at.unwrap_or(0));
@@ -350,7 +348,7 @@ impl View for Files {
         let note = match &self.listing {
             None => Some("reading…".to_owned()),
             Some(Err(error)) => Some(error.clone()),
-            Some(Ok(_)) if shown.is_empty() && !self.query.is_empty() => Some("none matches".to_owned()),
+            Some(Ok(_)) if shown.is_empty() && !self.filter.is_empty() => Some("none matches".to_owned()),
             Some(Ok(listing)) if listing.entries.iter().all(|entry| entry.name == "..") => {
                 Some("no directory and no *.yaml, *.yml or *.json file here".to_owned())
             }
@@ -382,12 +380,11 @@ impl View for Files {
     }
 
     fn query(&self) -> Option<&str> {
-        Some(&self.query)
+        Some(self.filter.text())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        query::pattern(text)?;
-        text.clone_into(&mut self.query);
+        self.filter = Filter::new(text)?;
         self.cursor.set_line(0);
         Ok(())
     }

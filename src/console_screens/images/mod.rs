@@ -24,7 +24,6 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use regex::Regex;
 
 pub use poll::NodeAnswer;
 pub use text::{ImageText, TextData};
@@ -35,13 +34,13 @@ use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::node_images::{self, ImageColumn, ImageRow, PullRow, full_image_name};
-use console_data::query;
 use console_operations::effect::{
     Effect, ImageContent, ImageScope, ImageTextRoute, ImageUse, Route, RowScope, TableRoute,
 };
 use console_operations::navigate::open_table_at;
 use console_operations::operations::image::{self, ImageOperation};
 use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::search::Filter;
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
@@ -77,8 +76,7 @@ pub struct Images {
     /// The index of the cursor's row; the cursor stays at this index when its row disappears.
     place: usize,
     window: Window,
-    query: String,
-    pattern: Option<Regex>,
+    filter: Filter,
     sort: ImageColumn,
     is_descending: bool,
     /// The column that the user has picked for sorting.
@@ -98,8 +96,7 @@ impl Images {
             cursor: None,
             place: 0,
             window: Window::default(),
-            query: String::new(),
-            pattern: None,
+            filter: Filter::default(),
             sort: ImageColumn::default(),
             is_descending: false,
             picked: None,
@@ -191,8 +188,7 @@ impl Images {
 
     /// Returns the rows that match the filter.
     fn visible(&self) -> Vec<&ImageRow> {
-        let Some(pattern) = &self.pattern else { return self.rows.iter().collect() };
-        self.rows.iter().filter(|row| row.matches(|text| pattern.is_match(text))).collect()
+        self.rows.iter().filter(|row| row.matches(|text| self.filter.matches(text))).collect()
     }
 
     /// Returns the place of the cursor among the visible rows.
@@ -470,12 +466,11 @@ impl View for Images {
     }
 
     fn query(&self) -> Option<&str> {
-        Some(&self.query)
+        Some(self.filter.text())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        self.pattern = if text.is_empty() { None } else { Some(query::pattern(text)?) };
-        text.clone_into(&mut self.query);
+        self.filter = Filter::new(text)?;
         self.keep_cursor();
         Ok(())
     }

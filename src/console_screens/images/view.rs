@@ -91,8 +91,8 @@ fn title<'a>(screen: &Images, cx: &Context<'_>, shown: usize) -> Line<'a> {
         Span::styled(clean(&of).into_owned(), theme.body.accent),
         Span::styled(format!("{count} "), theme.body.dim),
     ];
-    if !screen.query.is_empty() {
-        spans.push(Span::styled(format!("/{} ", clean(&screen.query)), theme.status.pending));
+    if !screen.filter.is_empty() {
+        spans.push(Span::styled(format!("/{} ", clean(screen.filter.text())), theme.status.pending));
     }
     Line::from(spans)
 }

@@ -5,10 +5,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use regex::Regex;
-
 use super::verdict::{NodeVerdict, PluginRefusal, Verdict};
 use base::sort::SliceOrder;
+use console_toolkit::search::Filter;
 
 /// Minimum number of nodes for grouping.
 const GROUPED_FROM: usize = 16;
@@ -109,20 +108,17 @@ pub(crate) fn reasons(node: &NodeVerdict) -> String {
     if all.is_empty() { "takes the pod".to_owned() } else { all.join(", ") }
 }
 
-/// Returns the visible rows: expanded groups with their nodes; with a search, only the nodes and reasons that match.
+/// Returns the visible rows: expanded groups with their nodes; with a filter, only the nodes and reasons that match.
 pub(crate) fn rows<'g>(
     verdict: &Verdict,
     groups: &'g [Group],
     open: &BTreeSet<Name>,
-    search: Option<&Regex>,
+    filter: &Filter,
 ) -> Vec<Row<'g>> {
     let mut rows = Vec::new();
     for group in groups {
-        let reason_found =
-            search.is_none_or(|regex| regex.is_match(&reasons(&verdict.nodes[group.nodes[0]])));
-        let found = |position: &&usize| {
-            reason_found || search.is_some_and(|regex| regex.is_match(&verdict.nodes[**position].name))
-        };
+        let reason_found = filter.is_empty() || filter.matches(&reasons(&verdict.nodes[group.nodes[0]]));
+        let found = |position: &&usize| reason_found || filter.matches(&verdict.nodes[**position].name);
         if let Name::Node(_) = group.name {
             rows.extend(
                 group.nodes.iter().filter(found).map(|position| Row::Node(*position, RowNesting::No)),
@@ -170,9 +166,7 @@ mod tests {
     }
 
     fn row_texts(verdict: &Verdict, groups: &[Group], open: &BTreeSet<Name>, search: &str) -> Vec<String> {
-        let regex = Regex::new(search).expect("a pattern");
-        let search = (!search.is_empty()).then_some(&regex);
-        rows(verdict, groups, open, search)
+        rows(verdict, groups, open, &Filter::new(search).expect("a pattern"))
             .iter()
             .map(|row| match row {
                 Row::Group(group, _) => format!("{}× {}", group.nodes.len(), reasons(row.example(verdict))),

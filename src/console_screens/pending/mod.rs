@@ -16,19 +16,18 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use regex::Regex;
 
 use super::View;
 use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
-use console_data::query;
 use console_data::related::waits_for_a_node;
 use console_data::resource::{ObjectRef, ResourceKey};
 use console_data::store::TouchedObjects;
 use console_operations::effect::Effect;
 use console_operations::navigate::open_table_at;
 use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::search::Filter;
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use groups::{Group, Name, Row, groups, rows};
@@ -54,8 +53,7 @@ pub struct PendingScreen {
     cursor: Option<Name>,
     /// The index of the cursor's row; the cursor stays at this index when its row disappears.
     row_index: usize,
-    pub(super) query: String,
-    search: Option<Regex>,
+    pub(super) filter: Filter,
     pub(super) window: Window,
 }
 
@@ -69,8 +67,7 @@ impl PendingScreen {
             open: BTreeSet::new(),
             cursor: None,
             row_index: 0,
-            query: String::new(),
-            search: None,
+            filter: Filter::default(),
             window: Window::default(),
         }
     }
@@ -97,7 +94,7 @@ impl PendingScreen {
 
     pub(super) fn rows(&self) -> Vec<Row<'_>> {
         let Some(verdict) = self.verdict() else { return Vec::new() };
-        rows(verdict, &self.groups, &self.open, self.search.as_ref())
+        rows(verdict, &self.groups, &self.open, &self.filter)
     }
 
     /// Returns the index of the cursor's row.
@@ -247,12 +244,11 @@ impl View for PendingScreen {
     }
 
     fn query(&self) -> Option<&str> {
-        Some(&self.query)
+        Some(self.filter.text())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        self.search = if text.is_empty() { None } else { Some(query::pattern(text)?) };
-        text.clone_into(&mut self.query);
+        self.filter = Filter::new(text)?;
         Ok(())
     }
 }

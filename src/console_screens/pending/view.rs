@@ -30,8 +30,8 @@ pub(super) fn draw(pending: &PendingScreen, cx: &Context<'_>, frame: &mut Frame<
     let theme = cx.theme;
     let title = format!("why pending · {}", pending.target.describe());
     let mut block = theme.block_focused(fit(&title, usize::from(area.width).saturating_sub(6)).into_owned());
-    if !pending.query.is_empty() {
-        let search = format!(" /{} ", clean(&pending.query));
+    if !pending.filter.is_empty() {
+        let search = format!(" /{} ", clean(pending.filter.text()));
         block = block.title_bottom(Line::styled(search, theme.status.pending).right_aligned());
     }
     let inner = block.inner(area);
@@ -282,7 +282,7 @@ fn draw_table(
     frame.render_widget(Line::styled(heads, theme.table.header), Rect { height: 1, ..area });
     let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     if rows.is_empty() {
-        let text = if pending.query.is_empty() { "no nodes" } else { "no node and no reason matches" };
+        let text = if pending.filter.is_empty() { "no nodes" } else { "no node and no reason matches" };
         return notice::draw(text, theme.body.dim, frame, body);
     }
     let shown = pending.window.around(cursor, usize::from(body.height), rows.len());

@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
-use regex::Regex;
 
 use super::states::StateChange;
 use console_data::action::EntryId;
@@ -102,11 +101,6 @@ impl Entry {
     /// Returns the entry as one plain line.
     pub(super) fn text(&self) -> String {
         format!("{} {} {} {}", clock(self.time), self.source(), self.about(), self.text)
-    }
-
-    /// Returns whether it matches a search.
-    pub(super) fn matches(&self, regex: &Regex) -> bool {
-        regex.is_match(&self.text())
     }
 
     /// Orders entries, oldest first. Within a second revisions determine the order; entries without one come last.

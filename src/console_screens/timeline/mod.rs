@@ -32,7 +32,6 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use regex::Regex;
 
 use super::View;
 use crate::object_commands;
@@ -42,12 +41,12 @@ use console_data::kind_view::{self, Pods};
 use console_data::message::ScreenMessage;
 use console_data::past::{self, HistoryEvent, HistoryScope};
 use console_data::point_in_time::TimeSelector;
-use console_data::query::pattern;
 use console_data::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use console_data::store::TouchedObjects;
 use console_operations::command_availability;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::search::Filter;
 use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use entry::{Entry, EntryKey, of_event, of_fault, of_journal};
@@ -109,8 +108,7 @@ pub struct Timeline {
     newest_first: bool,
     cursor: Option<EntryKey>,
     window: Window,
-    query: String,
-    regex: Option<Regex>,
+    filter: Filter,
     /// The sorted entries, and the number of journal entries they include; cached until something changes.
     cache: RefCell<Option<(usize, Vec<Entry>)>>,
 }
@@ -132,8 +130,7 @@ impl Timeline {
             newest_first: true,
             cursor: None,
             window: Window::default(),
-            query: String::new(),
-            regex: None,
+            filter: Filter::default(),
             cache: RefCell::new(None),
         }
     }
@@ -367,8 +364,8 @@ impl Timeline {
             all.extend(self.events.values().cloned());
             all.extend(self.faults.values().cloned());
             all.extend(own.map(of_journal));
-            if let Some(regex) = &self.regex {
-                all.retain(|entry| entry.matches(regex));
+            if !self.filter.is_empty() {
+                all.retain(|entry| self.filter.matches(&entry.text()));
             }
             all.order_by(Entry::order);
             let over = all.len().saturating_sub(MAX_ENTRIES);
@@ -497,12 +494,11 @@ impl View for Timeline {
     }
 
     fn query(&self) -> Option<&str> {
-        Some(&self.query)
+        Some(self.filter.text())
     }
 
     fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
-        self.regex = if text.is_empty() { None } else { Some(pattern(text)?) };
-        text.clone_into(&mut self.query);
+        self.filter = Filter::new(text)?;
         self.cache.take();
         Ok(())
     }

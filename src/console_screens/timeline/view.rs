@@ -45,8 +45,8 @@ fn draw_lines(timeline: &Timeline, cx: &Context<'_>, lines: &[Entry], frame: &mu
             theme.body.dim,
         ),
     ];
-    if !timeline.query.is_empty() {
-        title.push(Span::styled(format!("/{} ", clean(&timeline.query)), theme.status.pending));
+    if !timeline.filter.is_empty() {
+        title.push(Span::styled(format!("/{} ", clean(timeline.filter.text())), theme.status.pending));
     }
     if timeline.cursor.is_none() {
         let order = if timeline.newest_first { "newest first " } else { "oldest first " };
