@@ -62,6 +62,8 @@ pub(crate) mod tree;
 pub mod versions;
 pub mod yaml;
 
+use std::ops::{Deref, DerefMut};
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
@@ -206,13 +208,18 @@ macro_rules! screens {
             $( $(#[$meta])* $name($type), )*
         }
 
-        impl Screen {
+        impl Deref for Screen {
+            type Target = dyn View;
+
             #[allow(unused_doc_comments, reason = "of a variant, beside what it is compiled for")]
-            fn as_view(&self) -> &dyn View {
+            fn deref(&self) -> &Self::Target {
                 match self { $( $(#[$meta])* Self::$name(screen) => screen, )* }
             }
+        }
+
+        impl DerefMut for Screen {
             #[allow(unused_doc_comments, reason = "of a variant, beside what it is compiled for")]
-            fn as_view_mut(&mut self) -> &mut dyn View {
+            fn deref_mut(&mut self) -> &mut Self::Target {
                 match self { $( $(#[$meta])* Self::$name(screen) => screen, )* }
             }
         }
@@ -302,66 +309,6 @@ screens! {
     /// A screen that panics.
     #[cfg(any(test, feature = "fixtures"))]
     Faulty(faulty_screen::FaultyScreen),
-}
-
-impl View for Screen {
-    fn title(&self, cx: &Context<'_>) -> String {
-        self.as_view().title(cx)
-    }
-    fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
-        self.as_view().key_contexts(cx)
-    }
-    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
-        self.as_view_mut().update(cx, message)
-    }
-    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-        self.as_view().view(cx, frame, area);
-    }
-    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        self.as_view().refuses(cx, command)
-    }
-    fn takes_all_keys(&self) -> bool {
-        self.as_view().takes_all_keys()
-    }
-    fn full_screen(&self) -> bool {
-        self.as_view().full_screen()
-    }
-    fn works(&self) -> bool {
-        self.as_view().works()
-    }
-    fn background(&self, cx: &Context<'_>) -> Option<String> {
-        self.as_view().background(cx)
-    }
-    fn has_a_result(&self, cx: &Context<'_>) -> bool {
-        self.as_view().has_a_result(cx)
-    }
-    fn moment(&self) -> Option<PointInTime> {
-        self.as_view().moment()
-    }
-    fn back_target(&self) -> WayBack {
-        self.as_view().back_target()
-    }
-    fn list(&self, cx: &Context<'_>) -> Option<List> {
-        self.as_view().list(cx)
-    }
-    fn typed(&self) -> Option<String> {
-        self.as_view().typed()
-    }
-    fn selected(&self, cx: &Context<'_>) -> Option<ObjectRef> {
-        self.as_view().selected(cx)
-    }
-    fn cluster_of_selected(&self) -> Option<ClusterId> {
-        self.as_view().cluster_of_selected()
-    }
-    fn variables(&self, cx: &Context<'_>) -> Vec<(String, String)> {
-        self.as_view().variables(cx)
-    }
-    fn query(&self) -> Option<&str> {
-        self.as_view().query()
-    }
-    fn set_query(&mut self, cx: &Context<'_>, query: &str) -> Result<(), String> {
-        self.as_view_mut().set_query(cx, query)
-    }
 }
 
 impl Screen {

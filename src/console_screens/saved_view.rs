@@ -2,7 +2,7 @@
 //!
 //! Each new screen type must be listed here; the compiler enforces it.
 
-use super::{Screen, View};
+use super::Screen;
 use console_data::access::AccessQuery;
 use console_data::resource::{ClusterId, ObjectRef};
 use console_data::saved_tabs::{SavedQuery, SavedScreen, SavedView};

@@ -29,7 +29,6 @@ use console_data::list::List;
 use console_data::resource::ClusterId;
 use console_operations::dialog::Focus;
 use console_operations::effect::Dialog;
-use console_screens::View;
 use console_toolkit::command::Command;
 use console_toolkit::text::{clean, counted};
 use console_toolkit::theme::Theme;

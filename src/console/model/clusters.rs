@@ -26,7 +26,7 @@ use console_data::server_table::Include;
 use console_data::store::TouchedObjects;
 use console_data::workloads;
 use console_operations::effect::TableRoute;
-use console_screens::{Screen, View};
+use console_screens::Screen;
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
 

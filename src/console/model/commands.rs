@@ -10,7 +10,7 @@ use console_data::read_only;
 use console_data::scope::Scope;
 use console_operations::dialog::{Focus, InterruptAction};
 use console_operations::effect::{Dialog, Effect};
-use console_screens::{Screen, View, drills::Drills, help::Help, journal::JournalScreen, kinds::Kinds};
+use console_screens::{Screen, drills::Drills, help::Help, journal::JournalScreen, kinds::Kinds};
 use console_toolkit::command::{Command, CommandImpact, Entry, TABLE};
 use console_toolkit::prompt::PromptKind;
 use console_toolkit::text::counted;

@@ -12,7 +12,6 @@ use console_data::message::ScreenMessage;
 use console_data::resource::ClusterId;
 use console_operations::dialog::{self, InterruptAction, TypingPace};
 use console_operations::effect::{Dialog, Effect};
-use console_screens::View;
 use console_toolkit::command::{Command, Entry, KeyContext, TABLE};
 use console_toolkit::keys::Key;
 use console_toolkit::prompt::{Prompt, PromptKind, Reply};

@@ -105,7 +105,7 @@ use console_data::server_table::Include;
 use console_data::sort_memory::SortMemory;
 use console_data::store::Stores;
 use console_operations::effect::Dialog;
-use console_screens::{Screen, View, overview::Overview};
+use console_screens::{Screen, overview::Overview};
 use console_toolkit::command::{CommandImpact, Entry, KeyContext};
 use console_toolkit::prompt::Prompt;
 use console_toolkit::theme::library;

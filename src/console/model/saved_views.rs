@@ -15,6 +15,7 @@ use console_data::resource::{ClusterId, Kind, ObjectRef, Uid};
 use console_data::saved_tabs::{HOME, ObjectFate, SavedQuery, SavedScope, SavedScreen, SavedView};
 use console_data::screen_dumps;
 use console_operations::effect::{ConnectionRoute, Effect, FilesRoute, ImageScope, Route};
+use console_screens::Screen;
 use console_screens::connection::Connection;
 use console_screens::contexts::Contexts;
 use console_screens::drills::Drills;
@@ -24,7 +25,6 @@ use console_screens::kinds::Kinds;
 use console_screens::logs::Logs;
 use console_screens::table::Table;
 use console_screens::terminal::Terminal;
-use console_screens::{Screen, View};
 use console_toolkit::toast::Toast;
 
 /// The timeout for the lookup of a view's object; the view itself reports data that it cannot get.

@@ -14,7 +14,7 @@ use console_data::kind_view;
 use console_data::message::ScreenMessage;
 use console_data::resource::{ClusterId, ObjectRef};
 use console_operations::effect::{LogRun, PaneContent, Route, RowScope, SplitDirection, TableRoute};
-use console_screens::{Screen, View};
+use console_screens::Screen;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
 

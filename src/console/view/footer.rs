@@ -14,7 +14,6 @@ use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::past;
 use console_operations::effect::Dialog;
-use console_screens::View;
 use console_toolkit::command::{Command, Entry, KeyContext, TABLE};
 use console_toolkit::prompt::PromptKind;
 use console_toolkit::text::{clean, tail, wrapped};

@@ -12,8 +12,8 @@ use console_data::clusters::Freshness;
 use console_data::context::Context;
 use console_data::resource::ResourceKey;
 use console_data::rows::node;
+use console_screens::Screen;
 use console_screens::table::Table;
-use console_screens::{Screen, View};
 use console_toolkit::health::Health;
 use console_toolkit::text::{clean, fit_middle, grouped};
 

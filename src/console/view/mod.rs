@@ -44,8 +44,8 @@ use console_data::context::Context;
 use console_data::links::Outage;
 use console_data::point_in_time::{PointInTime, WayBack};
 use console_operations::dialog;
+use console_screens::ToastArea;
 use console_screens::table::State;
-use console_screens::{ToastArea, View};
 use console_toolkit::text::clean;
 use extension::fault::Fault;
 

@@ -12,7 +12,7 @@ use crate::model::Model;
 use crate::terminal::contained;
 use console_data::context::{Context, ScreenId};
 use console_data::workloads::{self, Workload};
-use console_screens::{LiveScope, Screen, View};
+use console_screens::{LiveScope, Screen};
 use console_toolkit::command::Command;
 use console_toolkit::text::{clean, fit};
 

@@ -10,7 +10,6 @@ use crate::model::Model;
 use console_data::access::{AccessQuery, Attributes, VERBS, namespace_of};
 use console_data::resource::Kind;
 use console_operations::effect::{Effect, Route};
-use console_screens::View;
 
 /// Opens the screen with the result; an error says why the words are not a valid query.
 pub(super) fn open(arguments: &[&str], model: &Model) -> Result<Vec<Effect>, String> {

@@ -30,7 +30,6 @@ use console_operations::effect::{
 };
 use console_operations::operations::add_node::{self, NewNode};
 use console_operations::operations::{controller, node_shell, snapshot};
-use console_screens::View;
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext, PROMPT_WORDS, TABLE};
 use kubectl_words::Syntax;
 

@@ -14,7 +14,6 @@ use console_data::store::{Identity, Store};
 use console_operations::command_availability;
 use console_operations::effect::Effect;
 use console_operations::operations;
-use console_screens::View;
 use console_screens::object_commands;
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext};
 use console_toolkit::text::counted;
