@@ -181,9 +181,14 @@ impl Context<'_> {
         }
         let seconds = text::seconds_until(self.now, until);
         if seconds > 0 {
-            self.redraw_at(Timestamp::from_second(self.now.as_second() + 1).unwrap_or(until));
+            self.redraw_in(1);
         }
         text::age(seconds)
+    }
+
+    /// Schedules a redraw for the start of a later second, for times that are shown in whole seconds.
+    pub fn redraw_in(&self, seconds: i64) {
+        self.redraw_at(Timestamp::from_second(self.now.as_second() + seconds).unwrap_or(self.now));
     }
 
     /// Schedules a redraw, such as for the end of a flash or the next frame of a countdown.

@@ -20,7 +20,8 @@ use base::sort::SliceOrder;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Pod, Service};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use object::owner::controller_of;
 use object::selector::Selector;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -191,7 +192,8 @@ impl Tree {
             let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0);
             let state = format!("{ready}/{} {word}", deployment.spec.replicas.unwrap_or(1));
             let meta = &deployment.metadata;
-            add(ObjectRef::named(cx.catalogue.kind::<Deployment>(), meta), controller(meta), health, state);
+            let object = ObjectRef::named(cx.catalogue.kind::<Deployment>(), meta);
+            add(object, controller_of(meta), health, state);
         }
         for (_, set) in stores.replica_sets().iter() {
             let want = set.spec.replicas.unwrap_or(1);
@@ -203,7 +205,7 @@ impl Tree {
             }
             let health = if ready >= want { Health::Running } else { Health::Pending };
             let object = ObjectRef::named(cx.catalogue.kind::<ReplicaSet>(), &set.metadata);
-            add(object, controller(&set.metadata), health, format!("{ready}/{want}"));
+            add(object, controller_of(&set.metadata), health, format!("{ready}/{want}"));
         }
         for (resource, store) in stores.all() {
             let workload = Workload::of(resource);
@@ -217,7 +219,7 @@ impl Tree {
                 let state = workload.and_then(|workload| state_in_words(workload, row));
                 // Without a state, the object has that of the objects it owns.
                 let (health, state) = state.unwrap_or((Health::Unknown, String::new()));
-                add(ObjectRef::named(kind.clone(), meta), controller(meta), health, state);
+                add(ObjectRef::named(kind.clone(), meta), controller_of(meta), health, state);
             }
         }
         let kind = cx.catalogue.kind::<Pod>();
@@ -417,10 +419,6 @@ fn pod_state(pod: &StoredObject<'_, Pod>) -> (Health, String) {
     let seen = &pod.summary;
     let node = seen.node.as_deref().unwrap_or("no node");
     (seen.health, format!("{} {}/{} on {node}", seen.status, seen.ready, seen.total))
-}
-
-fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
 impl View for Tree {

@@ -15,7 +15,6 @@ use console_data::message::ScreenMessage;
 use console_data::past::{self, HistoryScope, TimePosition};
 use console_data::point_in_time::{PointInTime, TimeSelector, TimeTravel, WayBack};
 use console_data::resource::{ObjectRef, Uid};
-use console_data::store::TouchedObjects;
 use console_operations::command_availability;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
@@ -187,9 +186,7 @@ impl View for Yaml {
             ScreenMessage::Shown | ScreenMessage::Changed(..) if self.moment.is_some() => {}
             ScreenMessage::Shown => return vec![self.load()],
             ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
-                let contains_target =
-                    |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
-                if matches!(&touched, TouchedObjects::Some(uids) if contains_target(uids)) {
+                if touched.contains(&self.target) {
                     return vec![self.load()];
                 }
             }

@@ -13,10 +13,12 @@ use serde_json::Value;
 
 use console_data::journal::Journal;
 use console_data::resource::ObjectRef;
+use console_data::rows::node::is_cordoned;
 use console_data::scope::Scope;
 use console_data::store::{Stores, uid_of};
 use console_toolkit::command::{Bindings, Command};
 use object::ObjectPart as _;
+use object::node::is_ready;
 use object::well_known::annotation::DEPLOYMENT_REVISION;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -350,16 +352,11 @@ fn revision(web: &Deployment) -> i64 {
 
 fn cordoned(stores: &Stores) -> impl Iterator<Item = (&str, &Node)> {
     let nodes = stores.nodes().iter().map(|(_, node)| node);
-    let closed = |node: &&Node| node.spec.as_ref().is_some_and(|spec| spec.unschedulable == Some(true));
-    nodes.filter(closed).filter_map(|node| Some((node.metadata.name.as_deref()?, node)))
+    nodes.filter(|node| is_cordoned(node)).filter_map(|node| Some((node.metadata.name.as_deref()?, node)))
 }
 
 fn ready_nodes(stores: &Stores) -> usize {
-    let ready = |node: &Node| {
-        let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
-        conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
-    };
-    stores.nodes().iter().filter(|(_, node)| ready(node)).count()
+    stores.nodes().iter().filter(|(_, node)| is_ready(node)).count()
 }
 
 /// Returns the pods of a Deployment, through its ReplicaSets.

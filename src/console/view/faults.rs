@@ -33,7 +33,7 @@ pub(super) fn active<'a>(cx: &Context<'a>) -> Vec<&'a Fault> {
 
 pub(super) fn draw(faults: &[&Fault], cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     if faults.iter().any(|fault| ends_at(fault).is_some()) {
-        cx.redraw_at(Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
+        cx.redraw_in(1);
     }
     let width = usize::from(area.width);
     let mut text = banner_text(faults, cx.now, width.saturating_sub(HINT.width()));

@@ -55,7 +55,7 @@ pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {
 }
 
 pub(super) fn draw(outage: &Outage, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-    cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
+    cx.redraw_in(1);
     let style = cx.theme.status.failed.add_modifier(Modifier::REVERSED | Modifier::BOLD);
     frame.render_widget(Line::styled(" ".repeat(usize::from(area.width)), style), area);
     let text = banner_text(outage, cx, usize::from(area.width));

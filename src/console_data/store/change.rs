@@ -6,7 +6,7 @@ use kube::Resource;
 
 use super::any_object::Object;
 use super::packed_object::ObjectPacker;
-use crate::resource::{ResourceKey, Uid};
+use crate::resource::{ObjectRef, ResourceKey, Uid};
 use crate::server_table::{ColumnDefinition, TableRow};
 
 /// A change of one kind, as a watcher saw it.
@@ -101,4 +101,11 @@ pub enum TouchedObjects {
     Usage,
     /// These objects were created, changed or deleted.
     Some(Vec<Uid>),
+}
+
+impl TouchedObjects {
+    /// Returns whether an object is one of those that were created, changed or deleted.
+    pub fn contains(&self, object: &ObjectRef) -> bool {
+        matches!((self, &object.uid), (Self::Some(uids), Some(uid)) if uids.contains(uid))
+    }
 }

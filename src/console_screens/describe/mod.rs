@@ -381,8 +381,7 @@ impl View for Describe {
             && let Some(object) = &self.object
             && object["kind"] != "Secret"
         {
-            let next = cx.now.as_second() + 10;
-            cx.redraw_at(jiff::Timestamp::from_second(next).unwrap_or(cx.now));
+            cx.redraw_in(10);
         }
     }
 

@@ -18,7 +18,7 @@ use console_data::saved_tabs::{SavedDrain, SavedStage};
 use console_data::store::StoredObject;
 use console_operations::operations::drain::{BudgetDecision, EvictionState, PodDeleteStatus, Row};
 use console_toolkit::command::{Command, KeyContext};
-use console_toolkit::text::{age, clean, fit, fit_middle, fit_parts, seconds_until, wrapped};
+use console_toolkit::text::{age, clean, fit, fit_middle, fit_parts, pad, seconds_until, wrapped};
 use console_toolkit::widget::gauge;
 
 /// Width of the progress bar in the border, in columns.
@@ -181,15 +181,12 @@ fn list_lines(
             let is_cut = why.0.width() > why_width || eviction.0.width() > eviction_width;
             let mut line = Line::from(vec![
                 Span::styled(if selected { "▸ " } else { "  " }, cx.theme.body.accent),
-                Span::styled(cell(word, 8), label_style),
-                Span::styled(
-                    cell(&fit_middle(&clean(&row.name), name_width), name_width),
-                    cx.theme.body.text,
-                ),
+                Span::styled(pad(word, 8), label_style),
+                Span::styled(pad(&fit_middle(&clean(&row.name), name_width), name_width), cx.theme.body.text),
                 Span::raw(" "),
-                Span::styled(cell(&clean(&why.0), why_width), why.1),
+                Span::styled(pad(&clean(&why.0), why_width), why.1),
                 Span::raw(" "),
-                Span::styled(cell(&eviction.0, eviction_width), eviction.1),
+                Span::styled(pad(&eviction.0, eviction_width), eviction.1),
             ]);
             if selected {
                 for span in &mut line.spans {
@@ -213,12 +210,6 @@ fn list_lines(
         cursor = lines.len().saturating_sub(1);
     }
     (lines, cursor)
-}
-
-fn cell(text: &str, columns: usize) -> String {
-    let cut = fit(text, columns);
-    let pad = columns.saturating_sub(cut.width());
-    format!("{cut}{}", " ".repeat(pad))
 }
 
 /// Returns the pods that replaced those that are gone.
@@ -311,7 +302,6 @@ fn eviction_text(
     eviction: Option<&EvictionState>,
 ) -> (String, Style) {
     let theme = cx.theme;
-    let next_second = || cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
     match eviction {
         None => {
             let decision = match row.delete_status {
@@ -329,12 +319,12 @@ fn eviction_text(
             ("‖ was blocked".to_owned(), theme.status.unknown)
         }
         Some(EvictionState::Waiting { since, retry_at, .. }) => {
-            next_second();
+            cx.redraw_in(1);
             let (waited, retry) = (seconds_until(*since, cx.now), seconds_until(cx.now, *retry_at));
             (format!("◐ waiting {}, retry in {retry}s", age(waited)), theme.status.pending)
         }
         Some(EvictionState::Ending { since }) => {
-            next_second();
+            cx.redraw_in(1);
             (format!("◌ terminating {}", age(seconds_until(*since, cx.now))), theme.status.terminating)
         }
         Some(EvictionState::Deleted { after }) => {

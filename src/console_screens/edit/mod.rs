@@ -28,9 +28,8 @@ use console_data::changes::merge::{self, Change, MergeResult};
 use console_data::context::Context;
 use console_data::drafts::{self, Draft, DraftKey};
 use console_data::message::ScreenMessage;
-use console_data::resource::{ObjectRef, Uid};
+use console_data::resource::ObjectRef;
 use console_data::saved_tabs::SavedScreen;
-use console_data::store::TouchedObjects;
 use console_operations::effect::{Dialog, Effect};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, counted};
@@ -552,10 +551,7 @@ impl View for Edit {
                 Vec::new()
             }
             ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
-                let contains_target =
-                    |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
-                let seen = matches!(&touched, TouchedObjects::Some(uids) if contains_target(uids));
-                if seen { self.object_changed() } else { Vec::new() }
+                if touched.contains(&self.target) { self.object_changed() } else { Vec::new() }
             }
             ScreenMessage::Command(command) => self.command(command),
             ScreenMessage::Data(data) => {

@@ -82,12 +82,8 @@ fn empty_text(logs: &Logs, cx: &Context<'_>) -> Vec<Line<'static>> {
 
 /// Returns the colour of a container's name: stable for each name, and usually different for different names.
 fn source_style(theme: &Theme, source: &str) -> Style {
-    let styles = [theme.log.source, theme.yaml.key, theme.yaml.text, theme.yaml.number, theme.yaml.literal];
-    // FNV-1a: the same in every run and on every machine.
-    let hash = source.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    styles[(hash % styles.len() as u64) as usize]
+    let yaml = &theme.yaml;
+    Theme::pick(source, [theme.log.source, yaml.key, yaml.text, yaml.number, yaml.literal])
 }
 
 impl Logs {

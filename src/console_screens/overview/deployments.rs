@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 
-use jiff::SignedDuration;
 use k8s_openapi::api::apps::v1::Deployment;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -241,7 +240,7 @@ impl Columns {
         let detail = view.cause.as_ref().map(|cause| clean(&cause.detail).into_owned()).unwrap_or_default();
         let detail = Span::raw(detail);
         let deadline = view.deadline.filter(|_| cx.is_time_known).map(|deadline| {
-            cx.redraw_at(cx.now.saturating_add(SignedDuration::from_secs(1)).unwrap_or(deadline));
+            cx.redraw_in(1);
             format!("deadline in {}", age(deadline.as_second() - cx.now.as_second()))
         });
         let deadline = Span::styled(deadline.unwrap_or_default(), theme.body.dim);

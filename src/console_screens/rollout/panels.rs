@@ -10,7 +10,7 @@ use super::history::{revision_of, without_hash};
 use super::{Objects, Revision, Rollout, RolloutView, template_diff};
 use base::sort::SliceOrder;
 use console_data::context::Context;
-use console_toolkit::text::{clean, fit};
+use console_toolkit::text::{clean, fit, pad};
 use console_toolkit::yaml_text;
 use manifest::to_yaml;
 use object::ObjectPart as _;
@@ -55,7 +55,7 @@ pub(super) fn history(
             (false, true) => cx.theme.body.accent,
             (false, false) => cx.theme.body.text,
         };
-        Line::styled(cell(&text, width), style)
+        Line::styled(pad(&text, width), style)
     });
     frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), inner);
 }
@@ -150,14 +150,14 @@ pub(super) fn pods(
         let (word, word_style) = if is_new { ("new ", theme.body.accent) } else { ("old ", theme.body.dim) };
         let line = Line::from(vec![
             Span::styled(word, word_style),
-            Span::styled(cell(&clean(name), name_width), theme.body.text),
+            Span::styled(pad(&clean(name), name_width), theme.body.text),
             Span::raw("  "),
             Span::styled(
-                cell(&format!("{} {}", cx.theme.state_sign(status.health), clean(&status.status)), 20),
+                pad(&format!("{} {}", cx.theme.state_sign(status.health), clean(&status.status)), 20),
                 theme.health(status.health),
             ),
             Span::styled(format!("  {}/{} ready  ", status.ready, status.total), theme.body.text),
-            Span::styled(cell(&clean(node), 14), theme.body.dim),
+            Span::styled(pad(&clean(node), 14), theme.body.dim),
             Span::styled(format!("{age:>6}  "), theme.body.dim),
             Span::styled(restarts, theme.status.pending),
         ]);
@@ -171,10 +171,4 @@ pub(super) fn pods(
     frame.render_widget(block, area);
     let lines: Vec<Line<'_>> = rows.into_iter().map(|(_, line)| line).take(height).collect();
     frame.render_widget(Paragraph::new(lines), inner);
-}
-
-/// Returns a text cut or padded to a width.
-pub(super) fn cell(text: &str, columns: usize) -> String {
-    let cut = fit(text, columns);
-    format!("{cut}{}", " ".repeat(columns.saturating_sub(cut.width())))
 }

@@ -6,10 +6,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
-use super::panels::cell;
 use super::{Progress, ReplicaSetProgress, Rollout, RolloutView, panels, revisions};
 use console_data::context::Context;
-use console_toolkit::text::{clean, fit};
+use console_toolkit::text::{clean, fit, pad};
 use console_toolkit::widget::gauge;
 use console_toolkit::widget::notice;
 use console_toolkit::widget::wrap::fit_line;
@@ -203,9 +202,9 @@ fn side_line(cx: &Context<'_>, label: &str, side: &ReplicaSetProgress, columns: 
     let label_style = if label == "new" { theme.body.accent } else { theme.body.dim };
     let mut spans = vec![
         Span::styled(format!("{label} "), label_style),
-        Span::styled(cell(&clean(&side.name), columns.name), theme.body.text),
+        Span::styled(pad(&clean(&side.name), columns.name), theme.body.text),
         Span::raw(" "),
-        Span::styled(cell(&clean(&image_of(side)), columns.image), theme.body.dim),
+        Span::styled(pad(&clean(&image_of(side)), columns.image), theme.body.dim),
         Span::raw("  "),
     ];
     if theme.spoken {
@@ -252,7 +251,7 @@ fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns, width: usize) 
     );
     let within = |good: bool| if good { theme.body.text } else { theme.status.failed };
     let lead =
-        format!("    {}  ", cell(&format!("desired {}", limits.desired), columns.name + 1 + columns.image));
+        format!("    {}  ", pad(&format!("desired {}", limits.desired), columns.name + 1 + columns.image));
     let mut line = Line::from(vec![Span::styled(lead, theme.body.text), Span::styled(marks, theme.body.dim)]);
     for (text, style) in [
         (
@@ -290,7 +289,7 @@ fn scale_marks([least, desired, most]: [usize; 3], all: usize, cells: usize) -> 
 
 /// Requests a redraw each second, for the countdowns.
 pub(super) fn next_second(cx: &Context<'_>) {
-    cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
+    cx.redraw_in(1);
 }
 
 /// Returns `00:48`: minutes and seconds.

@@ -120,8 +120,7 @@ impl Table {
                     }
                     Freshness::CatchingUp => "catching up".to_owned(),
                     Freshness::Silent(since) => {
-                        let second = jiff::Timestamp::from_second(cx.now.as_second() + 1);
-                        cx.redraw_at(second.unwrap_or(cx.now));
+                        cx.redraw_in(1);
                         cluster.outage_label(&self.kind, *since, cx.now)
                     }
                     Freshness::NotAllowed => "not allowed".to_owned(),

@@ -157,8 +157,7 @@ impl Table {
                     Freshness::Live => continue,
                     Freshness::CatchingUp => ("still loading".to_owned(), KindAvailability::CatchingUp),
                     Freshness::Silent(since) => {
-                        let second = jiff::Timestamp::from_second(cx.now.as_second() + 1);
-                        cx.redraw_at(second.unwrap_or(cx.now));
+                        cx.redraw_in(1);
                         (cluster.outage_label(&kind, *since, cx.now), KindAvailability::Silent)
                     }
                     Freshness::NotAllowed => ("not allowed".to_owned(), KindAvailability::NotAllowed),

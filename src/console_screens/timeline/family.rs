@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use console_data::context::Context;
@@ -13,6 +13,7 @@ use console_data::resource::{Kind, ObjectRef, Uid};
 use console_data::store::Identity;
 use console_data::store::event::EventSummary;
 use object::ObjectPart as _;
+use object::owner::controller_of;
 
 /// Maximum number of members; a larger tree is shown in part.
 const MAX_MEMBERS: usize = 2_000;
@@ -64,7 +65,7 @@ impl Family {
             let uid = self.root.uid.as_ref();
             let object = uid.and_then(|uid| cx.stores.object(&self.root.kind.resource, uid));
             let Some(meta) = object.map(|object| object.metadata()) else { break };
-            let Some(owner) = controller(meta) else { break };
+            let Some(owner) = controller_of(meta) else { break };
             self.root = related::by_reference(cx.catalogue, owner, meta.namespace.clone());
             self.put(self.root.clone());
         }
@@ -136,8 +137,4 @@ impl Family {
                 && member.name == object.name
         })
     }
-}
-
-fn controller(meta: &ObjectMeta) -> Option<&OwnerReference> {
-    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }

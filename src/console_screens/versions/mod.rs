@@ -26,8 +26,7 @@ use console_data::context::Context;
 use console_data::kind_view::{self, Template};
 use console_data::message::ScreenMessage;
 use console_data::past::{self, Versions};
-use console_data::resource::{ObjectRef, Uid};
-use console_data::store::TouchedObjects;
+use console_data::resource::ObjectRef;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
@@ -193,9 +192,7 @@ impl View for VersionsScreen {
         match message {
             ScreenMessage::Opened | ScreenMessage::Shown => return self.request_versions(),
             ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
-                let contains_target =
-                    |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
-                if matches!(&touched, TouchedObjects::Some(uids) if contains_target(uids)) {
+                if touched.contains(&self.target) {
                     return self.request_versions();
                 }
             }

@@ -331,11 +331,16 @@ impl Theme {
             return self.status.failed.add_modifier(Modifier::BOLD);
         }
         let styles = [self.body.accent, self.yaml.text, self.yaml.number, self.yaml.key, self.yaml.literal];
+        Self::pick(name, styles).add_modifier(Modifier::BOLD)
+    }
+
+    /// Picks a style by a name: the same one in every session, and usually different ones for different names.
+    pub fn pick(name: &str, styles: [Style; 5]) -> Style {
         // FNV-1a gives the same value on every machine.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        styles[(hash % styles.len() as u64) as usize].add_modifier(Modifier::BOLD)
+        styles[(hash % styles.len() as u64) as usize]
     }
 
     /// Returns the theme for views of the past: frames of another colour, and doubled.

@@ -407,36 +407,26 @@ fn rank(typed: &str, completions: Vec<String>) -> Vec<String> {
     matched.into_iter().map(|(word, _)| word).collect()
 }
 
+#[rustfmt::skip]
+const NAMESPACE_KEYS: [Command; 9] = [
+    Command::Namespace1, Command::Namespace2, Command::Namespace3, Command::Namespace4, Command::Namespace5,
+    Command::Namespace6, Command::Namespace7, Command::Namespace8, Command::Namespace9,
+];
+
+#[rustfmt::skip]
+const TAB_KEYS: [Command; 9] = [
+    Command::Tab1, Command::Tab2, Command::Tab3, Command::Tab4, Command::Tab5, Command::Tab6, Command::Tab7,
+    Command::Tab8, Command::Tab9,
+];
+
 /// Returns the index of a namespace key, from zero.
 pub(crate) fn namespace_key(command: Command) -> Option<usize> {
-    Some(match command {
-        Command::Namespace1 => 0,
-        Command::Namespace2 => 1,
-        Command::Namespace3 => 2,
-        Command::Namespace4 => 3,
-        Command::Namespace5 => 4,
-        Command::Namespace6 => 5,
-        Command::Namespace7 => 6,
-        Command::Namespace8 => 7,
-        Command::Namespace9 => 8,
-        _ => return None,
-    })
+    NAMESPACE_KEYS.iter().position(|key| *key == command)
 }
 
 /// Returns the index of a tab key, from zero.
 pub(crate) fn tab_key(command: Command) -> Option<usize> {
-    Some(match command {
-        Command::Tab1 => 0,
-        Command::Tab2 => 1,
-        Command::Tab3 => 2,
-        Command::Tab4 => 3,
-        Command::Tab5 => 4,
-        Command::Tab6 => 5,
-        Command::Tab7 => 6,
-        Command::Tab8 => 7,
-        Command::Tab9 => 8,
-        _ => return None,
-    })
+    TAB_KEYS.iter().position(|key| *key == command)
 }
 
 /// Creates the dialog that selects a background screen to reopen; the last one first.
