@@ -7,6 +7,8 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use unicode_width::UnicodeWidthStr;
 
+use console_toolkit::theme::depth::rgb;
+
 /// The width and height of a cell in SVG units.
 const CELL: (f32, f32) = (8.43, 18.0);
 /// The margin around the screen.
@@ -189,50 +191,10 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Returns the colour from xterm's palette.
+/// Returns a colour as in CSS, and `reset` for the terminal's default.
 fn colour(colour: Color, reset: &str) -> String {
-    let named = |index: u8| indexed(index);
-    match colour {
-        Color::Reset => reset.to_owned(),
-        Color::Rgb(red, green, blue) => format!("#{red:02x}{green:02x}{blue:02x}"),
-        Color::Indexed(index) => indexed(index),
-        Color::Black => named(0),
-        Color::Red => named(1),
-        Color::Green => named(2),
-        Color::Yellow => named(3),
-        Color::Blue => named(4),
-        Color::Magenta => named(5),
-        Color::Cyan => named(6),
-        Color::Gray => named(7),
-        Color::DarkGray => named(8),
-        Color::LightRed => named(9),
-        Color::LightGreen => named(10),
-        Color::LightYellow => named(11),
-        Color::LightBlue => named(12),
-        Color::LightMagenta => named(13),
-        Color::LightCyan => named(14),
-        Color::White => named(15),
-    }
-}
-
-fn indexed(index: u8) -> String {
-    const ANSI: [&str; 16] = [
-        "#000000", "#cd0000", "#00cd00", "#cdcd00", "#0000ee", "#cd00cd", "#00cdcd", "#e5e5e5", "#7f7f7f",
-        "#ff0000", "#00ff00", "#ffff00", "#5c5cff", "#ff00ff", "#00ffff", "#ffffff",
-    ];
-    let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
-    match index {
-        0..16 => ANSI[usize::from(index)].to_owned(),
-        16..232 => {
-            let cube = index - 16;
-            let (red, green, blue) = (level(cube / 36), level(cube / 6 % 6), level(cube % 6));
-            format!("#{red:02x}{green:02x}{blue:02x}")
-        }
-        232.. => {
-            let grey = 8 + 10 * (index - 232);
-            format!("#{grey:02x}{grey:02x}{grey:02x}")
-        }
-    }
+    let hex = |(red, green, blue): (u8, u8, u8)| format!("#{red:02x}{green:02x}{blue:02x}");
+    rgb(colour).map_or_else(|| reset.to_owned(), hex)
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub(crate) const ANSI: [(Color, (u8, u8, u8)); 16] = [
 ];
 
 /// Returns red, green and blue of a colour; `None` for the terminal's default.
-pub(crate) fn rgb(color: Color) -> Option<(u8, u8, u8)> {
+pub fn rgb(color: Color) -> Option<(u8, u8, u8)> {
     match color {
         Color::Rgb(r, g, b) => Some((r, g, b)),
         Color::Indexed(index) => Some(rgb_of_256(index)),
