@@ -1,5 +1,4 @@
-//! Other clusters in a recording: the contexts, the attempts to connect, and the connection of each cluster's requests;
-//! and the reports on port-forwards.
+//! Other clusters in a recording: the contexts, the attempts to connect, and the connection of each cluster's requests.
 //!
 //! A console connects to a cluster in attempts; each lasts until the cluster answers or the attempt is abandoned.
 //! Replay makes the attempts in the same order, so that the next one for a context is the matching one.
@@ -9,7 +8,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use console_data::contexts::ContextEntry;
-use console_screens::forwards::forwarder::Report;
 
 /// The contexts of a kubeconfig, or the error of reading it.
 pub(super) type Contexts = Result<Vec<ContextEntry>, String>;
@@ -69,25 +67,5 @@ pub(super) fn take(all: &mut Vec<Attempt>, at: Duration, id: u64, event: Connect
     }
     let attempt = all.get_mut(place).ok_or_else(|| format!("unknown attempt {id}"))?;
     attempt.events.push((at, event));
-    Ok(())
-}
-
-/// Adds a report on a port-forward to the screen of this number; without a report, adds the next screen. Fails if the
-/// number is out of order or unknown.
-pub(super) fn take_forward(
-    all: &mut Vec<Vec<(Duration, Report)>>,
-    at: Duration,
-    id: u64,
-    report: Option<Report>,
-) -> Result<(), String> {
-    let place = usize::try_from(id).unwrap_or(usize::MAX);
-    match report {
-        None if place == all.len() => all.push(Vec::new()),
-        None => return Err(format!("port-forwards {id} are out of order")),
-        Some(report) => {
-            let reports = all.get_mut(place).ok_or_else(|| format!("unknown port-forwards {id}"))?;
-            reports.push((at, report));
-        }
-    }
     Ok(())
 }

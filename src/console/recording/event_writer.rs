@@ -57,13 +57,7 @@ impl Recorder {
 
     /// Records that a screen of port-forwards opens.
     pub(crate) fn forwards_begin(&self, screen: ScreenId) {
-        let id = {
-            let mut known = self.connection_ids().lock();
-            let id = known.next_forwards;
-            known.next_forwards += 1;
-            known.forwards.insert(screen, id);
-            id
-        };
+        let id = self.connection_ids().lock().forwards.begin(screen);
         self.record(RecordedEvent::Forwards { id, report: None });
     }
 
@@ -107,7 +101,7 @@ impl Recorder {
         if let Some(TerminalData::Event(event)) = data.peek::<TerminalData>() {
             self.record_terminal_event(screen, event);
         } else if let Some(ForwardsData::Report(report)) = data.peek::<ForwardsData>() {
-            let id = self.connection_ids().lock().forwards.get(&screen).copied();
+            let id = self.connection_ids().lock().forwards.of(screen);
             if let Some(id) = id {
                 self.record(RecordedEvent::Forwards { id, report: Some(report.clone()) });
             }

@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::connect_events::{self, Attempt, ConnectEvent};
+use super::connection_ids::append;
 use super::key_bindings::RecordedBindings;
 use super::terminals::{self, TerminalEvent};
 use console_screens::forwards::forwarder::Report;
@@ -245,7 +246,7 @@ impl Recording {
                     connect_events::take(&mut attempts, at, id, event).map_err(bad)?;
                 }
                 RecordedEvent::Forwards { id, report } => {
-                    connect_events::take_forward(&mut forwards, at, id, report).map_err(bad)?;
+                    append(&mut forwards, "port-forward screen", at, id, report).map_err(bad)?;
                 }
                 RecordedEvent::Ended { why } => ended = Some(why),
             }

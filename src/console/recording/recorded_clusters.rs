@@ -67,10 +67,25 @@ impl RecordedClusters {
         self.clients.get(&connection).cloned().unwrap_or_else(|| replay_client::client(Vec::new()))
     }
 
-    /// Returns the events of the next attempt for this target.
-    fn attempt(&mut self, request: &ConnectRequest) -> Option<Vec<(Duration, ConnectEvent)>> {
-        let at = self.attempts.iter().position(|attempt| attempt.request == *request)?;
-        Some(self.attempts.remove(at).events)
+    /// Returns the events of the next attempt for this target, each with the cluster that answered. A target that is
+    /// not in the recording does not answer.
+    fn attempt(
+        &mut self,
+        request: &ConnectRequest,
+        started: Instant,
+    ) -> Vec<(Duration, ConnectEvent, Option<ConnectedCluster>)> {
+        let recorded = self.attempts.iter().position(|attempt| attempt.request == *request);
+        let events = match recorded {
+            Some(at) => self.attempts.remove(at).events,
+            None => {
+                vec![(started.elapsed(), ConnectEvent::Silent { why: UNKNOWN.to_owned(), again_in: None })]
+            }
+        };
+        let step = |(at, event): (Duration, ConnectEvent)| {
+            let connected = self.connected(request.context.as_ref(), &event);
+            (at, event, connected)
+        };
+        events.into_iter().map(step).collect()
     }
 
     /// Returns the cluster that answered over a connection.
@@ -93,16 +108,7 @@ impl RecordedClusters {
         messages: &mpsc::Sender<Message>,
         now: ReplayClock,
     ) {
-        let events = self.attempt(&ConnectRequest { context: name.clone(), goes: false });
-        let unknown = |at| ConnectEvent::Silent { why: UNKNOWN.to_owned(), again_in: at };
-        let events = events.unwrap_or_else(|| vec![(now.started.elapsed(), unknown(None))]);
-        let steps: Vec<_> = events
-            .into_iter()
-            .map(|(at, event)| {
-                let connected = self.connected(name.as_ref(), &event);
-                (at, event, connected)
-            })
-            .collect();
+        let steps = self.attempt(&ConnectRequest { context: name.clone(), goes: false }, now.started);
         let messages = messages.clone();
         let mut joining = JoinSet::new();
         joining.spawn(async move {
@@ -133,17 +139,7 @@ impl RecordedClusters {
 
     /// Replays an attempt to switch to a cluster.
     pub(super) fn go(&mut self, name: &str, messages: &mpsc::Sender<Message>, started: Instant) {
-        let events = self.attempt(&ConnectRequest { context: Some(name.to_owned()), goes: true });
-        let unknown = ConnectEvent::Silent { why: UNKNOWN.to_owned(), again_in: None };
-        let events = events.unwrap_or_else(|| vec![(started.elapsed(), unknown)]);
-        let name = name.to_owned();
-        let steps: Vec<_> = events
-            .into_iter()
-            .map(|(at, event)| {
-                let connected = self.connected(Some(&name), &event);
-                (at, event, connected)
-            })
-            .collect();
+        let steps = self.attempt(&ConnectRequest { context: Some(name.to_owned()), goes: true }, started);
         let messages = messages.clone();
         // An earlier attempt is abandoned.
         self.going = JoinSet::new();

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::connection_ids::ConnectionIds;
 use super::format::{Line, MAX_BYTES, RecordedEvent, SessionHeader};
-use super::terminals::{TerminalEvent, TerminalIds};
+use super::terminals::TerminalEvent;
 use base::task::{BlockingTask, blocking};
 use console_data::context::ScreenId;
 use console_operations::pane::PaneEvent;
@@ -36,7 +36,6 @@ pub(crate) struct Recorder {
     lines: Arc<Mutex<Option<mpsc::Sender<Box<Line>>>>>,
     /// The reason why the recording ended before the session.
     ended: Arc<Mutex<Option<String>>>,
-    terminals: Arc<Mutex<TerminalIds>>,
     connection_ids: Arc<Mutex<ConnectionIds>>,
     /// The connection of the requests that it records; 0 is the first.
     connection: u64,
@@ -59,7 +58,6 @@ impl Session {
             next: Arc::default(),
             lines: Arc::new(Mutex::new(Some(lines))),
             ended: Arc::default(),
-            terminals: Arc::default(),
             connection_ids: Arc::default(),
             connection: 0,
         };
@@ -94,13 +92,13 @@ impl Recorder {
 
     /// Records that a screen opens a terminal.
     pub(crate) fn terminal_begins(&self, screen: ScreenId) {
-        let id = self.terminals.lock().begin(screen);
+        let id = self.connection_ids.lock().terminals.begin(screen);
         self.record(RecordedEvent::Terminal { id, event: TerminalEvent::Began });
     }
 
     /// Records an event of a screen's terminal. Output of local programs is not recorded.
     pub(crate) fn record_terminal_event(&self, screen: ScreenId, event: &PaneEvent) {
-        let Some(id) = self.terminals.lock().of(screen) else { return };
+        let Some(id) = self.connection_ids.lock().terminals.of(screen) else { return };
         self.record(RecordedEvent::Terminal { id, event: event.into() });
     }
 
@@ -114,7 +112,7 @@ impl Recorder {
         self.connection
     }
 
-    /// Returns the state about other clusters and port-forwards.
+    /// Returns the state about other clusters, terminals and port-forwards.
     pub(super) fn connection_ids(&self) -> &Mutex<ConnectionIds> {
         &self.connection_ids
     }

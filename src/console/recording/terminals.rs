@@ -2,14 +2,13 @@
 //!
 //! Their input is recorded as keys. A replayed terminal ignores input: it repeats its recorded events at their times.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use console_data::context::ScreenId;
+use super::connection_ids::append;
 use console_operations::pane::{Outcome, PaneEvent, StartProgress};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -55,43 +54,16 @@ pub(super) fn take(
     id: u64,
     recorded: TerminalEvent,
 ) -> Result<(), String> {
-    let place = usize::try_from(id).unwrap_or(usize::MAX);
     let event = match recorded {
-        TerminalEvent::Began if place == all.len() => {
-            all.push(Vec::new());
-            return Ok(());
-        }
-        TerminalEvent::Began => return Err(format!("terminal {id} is out of order")),
-        TerminalEvent::Progress(progress) => PaneEvent::Progress(progress),
-        TerminalEvent::Opened { container, tty, stdin } => PaneEvent::Opened { container, tty, stdin },
-        TerminalEvent::Text(text) => PaneEvent::Output(text.into()),
+        TerminalEvent::Began => None,
+        TerminalEvent::Progress(progress) => Some(PaneEvent::Progress(progress)),
+        TerminalEvent::Opened { container, tty, stdin } => Some(PaneEvent::Opened { container, tty, stdin }),
+        TerminalEvent::Text(text) => Some(PaneEvent::Output(text.into())),
         TerminalEvent::Bytes(bytes) => {
-            PaneEvent::Output(STANDARD.decode(bytes).map_err(|error| error.to_string())?.into())
+            let bytes = STANDARD.decode(bytes).map_err(|error| error.to_string())?;
+            Some(PaneEvent::Output(bytes.into()))
         }
-        TerminalEvent::Ended(outcome) => PaneEvent::Ended(outcome),
+        TerminalEvent::Ended(outcome) => Some(PaneEvent::Ended(outcome)),
     };
-    all.get_mut(place).ok_or_else(|| format!("unknown terminal {id}"))?.push((at, event));
-    Ok(())
-}
-
-/// The numbers of the terminals that screens have open.
-#[derive(Debug, Default)]
-pub(super) struct TerminalIds {
-    next: u64,
-    of: HashMap<ScreenId, u64>,
-}
-
-impl TerminalIds {
-    /// Assigns a number to the terminal that a screen opens.
-    pub(super) fn begin(&mut self, screen: ScreenId) -> u64 {
-        let number = self.next;
-        self.next += 1;
-        self.of.insert(screen, number);
-        number
-    }
-
-    /// Returns the number of the terminal that a screen has open.
-    pub(super) fn of(&self, screen: ScreenId) -> Option<u64> {
-        self.of.get(&screen).copied()
-    }
+    append(all, "terminal", at, id, event)
 }
