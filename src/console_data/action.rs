@@ -5,7 +5,8 @@
 
 use kube::Client;
 use kube::api::{
-    DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, ValidationDirective,
+    DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy,
+    ValidationDirective,
 };
 use kube::runtime::watcher;
 use serde_json::{Value, json};
@@ -114,14 +115,26 @@ pub enum Mutation {
 }
 
 impl Mutation {
-    /// Deletes an object with the server's defaults; a known uid becomes a precondition.
+    /// Deletes an object as `kubectl delete` does: its dependents are deleted in the background. The server would
+    /// orphan those of a Job.
     pub fn delete(target: &ObjectRef) -> Self {
-        let uid = target.uid.as_ref().map(ToString::to_string);
-        let preconditions = uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None });
-        Self::Delete {
-            target: target.clone(),
-            params: DeleteParams { preconditions, ..DeleteParams::default() },
-        }
+        let params = delete_params(target, None, Some(PropagationPolicy::Background));
+        Self::Delete { target: target.clone(), params }
+    }
+}
+
+/// Returns the options of a deletion or an eviction; a known uid becomes a precondition.
+pub fn delete_params(
+    target: &ObjectRef,
+    grace_seconds: Option<u32>,
+    policy: Option<PropagationPolicy>,
+) -> DeleteParams {
+    let uid = target.uid.as_ref().map(ToString::to_string);
+    DeleteParams {
+        grace_period_seconds: grace_seconds,
+        propagation_policy: policy,
+        preconditions: uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None }),
+        ..DeleteParams::default()
     }
 }
 
@@ -489,15 +502,9 @@ mod tests {
             kind: builtin_kinds::kind::<k8s_openapi::api::core::v1::Pod>(),
             namespace: Some("default".to_owned()),
             name: "web-1".to_owned(),
-            uid: None,
+            uid: Some("u1".into()),
         };
-        let preconditions = Preconditions { uid: Some("u1".to_owned()), resource_version: None };
-        let params = DeleteParams {
-            grace_period_seconds: Some(5),
-            preconditions: Some(preconditions),
-            ..DeleteParams::default()
-        };
-        let body = eviction(&target, &params);
+        let body = eviction(&target, &delete_params(&target, Some(5), None));
         assert_eq!(body["apiVersion"], "policy/v1");
         assert_eq!(body["metadata"], json!({ "name": "web-1", "namespace": "default" }));
         assert_eq!(body["deleteOptions"]["gracePeriodSeconds"], 5);

@@ -8,12 +8,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
+use kube::api::PropagationPolicy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Entry, UndoState};
-use crate::action::{Action, EntryId, Mutation, Outcome, PatchKind};
+use crate::action::{Action, EntryId, Mutation, Outcome, PatchKind, delete_params};
 use crate::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
 
 /// The maximum number of lines that are read, and that remain when a file is shortened.
@@ -340,19 +340,14 @@ fn take_mutation(saved: SavedMutation) -> Option<Mutation> {
         }
         SavedMutation::Delete { target, grace_seconds, policy } => {
             let target = take_ref(target);
-            let uid = target.uid.as_ref().map(ToString::to_string);
-            let params = DeleteParams {
-                grace_period_seconds: grace_seconds,
-                propagation_policy: match policy.as_deref() {
-                    Some("Background") => Some(PropagationPolicy::Background),
-                    Some("Foreground") => Some(PropagationPolicy::Foreground),
-                    Some("Orphan") => Some(PropagationPolicy::Orphan),
-                    Some(_) => return None,
-                    None => None,
-                },
-                preconditions: uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None }),
-                ..DeleteParams::default()
+            let policy = match policy.as_deref() {
+                Some("Background") => Some(PropagationPolicy::Background),
+                Some("Foreground") => Some(PropagationPolicy::Foreground),
+                Some("Orphan") => Some(PropagationPolicy::Orphan),
+                Some(_) => return None,
+                None => None,
             };
+            let params = delete_params(&target, grace_seconds, policy);
             Mutation::Delete { target, params }
         }
         SavedMutation::All(all) => {

@@ -140,6 +140,8 @@ fn job_kind() -> Kind {
 
 #[cfg(test)]
 mod tests {
+    use kube::api::PropagationPolicy;
+
     use super::*;
 
     fn target() -> ObjectRef {
@@ -168,7 +170,10 @@ mod tests {
                     "controller": true}]},
                 "spec": {"template": {"spec": {"restartPolicy": "Never"}}}})
         );
-        assert_eq!(action.inverse.unwrap().kubectl, "kubectl delete job now -n shop");
+        let delete = action.inverse.unwrap();
+        assert_eq!(delete.kubectl, "kubectl delete job now -n shop");
+        let Mutation::Delete { params, .. } = &delete.mutation else { panic!("it deletes the Job") };
+        assert_eq!(params.propagation_policy, Some(PropagationPolicy::Background), "with the Job's pods");
         let suspend = set_suspend(&target(), true);
         assert_eq!(suspend.title, "suspend CronJob shop/nightly");
         assert_eq!(suspend.inverse.unwrap().title, "resume CronJob shop/nightly");

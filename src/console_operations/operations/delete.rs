@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
-use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
+use kube::api::PropagationPolicy;
 
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect};
-use console_data::action::{Action, Mutation};
+use console_data::action::{Action, Mutation, delete_params};
 use console_data::catalogue::Catalogue;
 use console_data::context::Context;
 use console_data::related::selects;
@@ -257,15 +257,7 @@ pub(crate) fn action(
     if force {
         kubectl.push_str(" --force");
     }
-    let params = DeleteParams {
-        grace_period_seconds: grace,
-        propagation_policy: Some(policy),
-        preconditions: target
-            .uid
-            .as_ref()
-            .map(|uid| Preconditions { uid: Some(uid.to_string()), resource_version: None }),
-        ..DeleteParams::default()
-    };
+    let params = delete_params(target, grace, Some(policy));
     Action {
         title: format!("{} {}", if force { "force delete" } else { "delete" }, target.describe()),
         target: target.clone(),

@@ -12,7 +12,7 @@ use super::plan::{Options, PodDeleteStatus, Row, plan};
 use crate::effect::Outbox;
 use crate::operations::node;
 use base::clock::{self, Clock};
-use console_data::action::{Action, Mutation, error_text, eviction, execute};
+use console_data::action::{Action, Mutation, delete_params, error_text, eviction, execute};
 use console_data::builtin_kinds;
 use console_data::decoded::{JsonObject, TypedApi, api_of};
 use console_data::resource::{ObjectRef, Uid};
@@ -21,7 +21,7 @@ use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Client;
-use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::api::ListParams;
 use kube::runtime::watcher::{self, Event, watcher};
 use object::Kind;
 
@@ -300,11 +300,7 @@ fn removal(row: &Row, options: &Options) -> Action {
         name: row.name.clone(),
         uid: Some(row.uid.clone()),
     };
-    let params = DeleteParams {
-        grace_period_seconds: options.grace_seconds,
-        preconditions: Some(Preconditions { uid: Some(row.uid.as_str().to_owned()), resource_version: None }),
-        ..DeleteParams::default()
-    };
+    let params = delete_params(&target, options.grace_seconds, None);
     let (verb, kubectl, mutation) = if options.disable_eviction {
         let grace = options.grace_seconds.map(|seconds| format!(" --grace-period={seconds}"));
         let kubectl =
