@@ -326,6 +326,18 @@ mod tests {
     }
 
     #[test]
+    fn a_released_pod_leaves_its_former_owner_con_1() {
+        let mut stores = Stores::default();
+        let mut apply = |change| stores.apply(Delta::from_packed(ResourceKey::of::<Pod>(), vec![change]));
+        apply(Change::Reset(packed(&[pod("a", "Running"), pod("b", "Running")])));
+        let mut released = pod("a", "Running");
+        released["metadata"]["ownerReferences"] = json!([]);
+        apply(Change::Applied(packed(&[released]).remove(0)));
+        let owned: Vec<_> = stores.pods().owned_by(&Uid::from("web-set")).collect();
+        assert_eq!(owned.iter().map(|pod| pod.metadata.name.as_deref()).collect::<Vec<_>>(), [Some("b")]);
+    }
+
+    #[test]
     fn the_end_of_a_list_touches_only_what_is_gone_con_1() {
         let mut stores = Stores::default();
         let phase = |name: &str| pod(name, "Running");

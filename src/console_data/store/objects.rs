@@ -99,26 +99,32 @@ impl Store {
     fn put(&mut self, object: Arc<dyn Object>) -> Option<(Uid, Option<Arc<dyn Object>>)> {
         let Identity { uid, path, controller } = object.identity();
         let uid = uid?;
+        self.names.insert(path, uid.clone());
+        let before = self.objects.insert(uid.clone(), object);
+        self.release(before.as_deref(), &uid);
         if let Some(owner) = controller {
             self.owned.entry(owner).or_default().insert(uid.clone());
         }
-        self.names.insert(path, uid.clone());
-        let before = self.objects.insert(uid.clone(), object);
         Some((uid, before))
     }
 
-    fn take(&mut self, object: &dyn Object) -> Option<(Uid, Option<Arc<dyn Object>>)> {
-        let Identity { uid, path, controller } = object.identity();
-        let uid = uid?;
-        let before = self.objects.remove(&uid);
-        if let Some(owner) = controller
+    /// Removes an object from those of the controller that its stored version had.
+    fn release(&mut self, before: Option<&dyn Object>, uid: &Uid) {
+        if let Some(owner) = before.and_then(|object| object.identity().controller)
             && let Some(owned) = self.owned.get_mut(&owner)
         {
-            owned.remove(&uid);
+            owned.remove(uid);
             if owned.is_empty() {
                 self.owned.remove(&owner);
             }
         }
+    }
+
+    fn take(&mut self, object: &dyn Object) -> Option<(Uid, Option<Arc<dyn Object>>)> {
+        let Identity { uid, path, .. } = object.identity();
+        let uid = uid?;
+        let before = self.objects.remove(&uid);
+        self.release(before.as_deref(), &uid);
         // A new object of the same name may have arrived first; its entry stays.
         if self.names.get(&path) == Some(&uid) {
             self.names.remove(&path);
