@@ -51,14 +51,9 @@ pub fn prints(c: char) -> bool {
     match c {
         ' '..='~' => true,
         c if c.is_ascii() => false,
-        // Rust escapes characters that do not print, and also combining marks, which do print.
-        c => c.escape_debug().count() == 1 || is_combining(c),
+        // At the start of a text Rust also escapes combining marks, which do print.
+        c => format!("a{c}").escape_debug().count() == 2,
     }
-}
-
-/// Returns true for the common combining marks, which occur in decomposed Unicode.
-fn is_combining(c: char) -> bool {
-    matches!(c, '\u{300}'..='\u{34e}' | '\u{350}'..='\u{36f}' | '\u{3099}' | '\u{309a}')
 }
 
 fn escape(out: &mut String, c: char) {
@@ -92,6 +87,7 @@ mod tests {
             ("\u{e0001}", "\"\\U000e0001\"", "\\U000e0001"),
             ("a\nb\tc\rd", "\"a\\nb\\tc\\rd\"", "a\nb\tc\\rd"),
             ("e\u{301} 日本 🦀", "\"e\u{301} 日本 🦀\"", "e\u{301} 日本 🦀"),
+            ("हिन्दी ⚠\u{fe0f}", "\"हिन्दी ⚠\u{fe0f}\"", "हिन्दी ⚠\u{fe0f}"),
         ] {
             assert_eq!(quote(text), quoted, "{text:?}");
             assert_eq!(printable(text), shown, "{text:?}");

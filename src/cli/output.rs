@@ -6,6 +6,9 @@
 use std::io::Write;
 
 use tracing_subscriber::fmt::MakeWriter;
+use unicode_width::UnicodeWidthStr;
+
+use base::quote::printable;
 
 /// Prints a line on standard output.
 pub fn print_line(line: &str) {
@@ -26,12 +29,21 @@ pub(super) fn print_with_origin(origin: &str, colour: Option<u8>, line: &str) {
 
 /// Prints rows with aligned columns.
 pub(super) fn print_table<const N: usize>(rows: &[[String; N]]) {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    print_line(&table(rows));
+}
+
+/// Formats rows with columns aligned by the width that a terminal shows. Each row is one line.
+pub(super) fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let cell = |text: &String| printable(text).replace(['\n', '\t'], " ");
+    let rows: Vec<[String; N]> = rows.iter().map(|row| row.each_ref().map(cell)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or_default();
     let widths: [usize; N] = std::array::from_fn(width);
-    for row in rows {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}   "));
-        print_line(cells.collect::<String>().trim_end());
-    }
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths);
+        let cells = cells.map(|(cell, width)| format!("{cell}{}", " ".repeat(width + 3 - cell.width())));
+        cells.collect::<String>().trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Converts an error of a request: only the server's message remains, without the error types that wrap it.
@@ -45,26 +57,6 @@ pub(super) fn api_error(error: kube::Error) -> anyhow::Error {
 /// Prints a line on standard error.
 pub fn eprint_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", printable(line));
-}
-
-/// Makes text safe for a terminal: characters that control it or reverse the reading direction are shown as their code
-/// points.
-pub(super) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter == '\n' || letter == '\t' || !drives_terminals(letter) {
-            shown.push(letter);
-        } else {
-            shown.extend(letter.escape_unicode());
-        }
-    }
-    shown
-}
-
-fn drives_terminals(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
-        || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Writes log lines to standard error, and ignores errors: the log is also written to a file.
@@ -98,11 +90,19 @@ mod tests {
     fn no_text_drives_the_terminal() {
         for (text, shown) in [
             ("plain ö 漢 ✓\tand\nlines", "plain ö 漢 ✓\tand\nlines"),
-            ("Con\u{1b}]0;PWN\u{7}figMap", "Con\\u{1b}]0;PWN\\u{7}figMap"),
-            ("\u{9b}2J\r\u{8}\0", "\\u{9b}2J\\u{d}\\u{8}\\u{0}"),
-            ("a\u{202e}b\u{2066}c", "a\\u{202e}b\\u{2066}c"),
+            ("Con\u{1b}]0;PWN\u{7}figMap", "Con\\x1b]0;PWN\\afigMap"),
+            ("\u{9b}2J\r\u{8}\0", "\\u009b2J\\r\\b\\x00"),
+            ("a\u{202e}b\u{2066}c", "a\\u202eb\\u2066c"),
+            ("\u{61c}\u{200b}\u{e0001}", "\\u061c\\u200b\\U000e0001"),
         ] {
             assert_eq!(printable(text), shown);
         }
+    }
+
+    #[test]
+    fn columns_are_aligned_by_the_width_of_their_characters_cli_4() {
+        let rows = [["NAME", "STATE"], ["漢字", "up"], ["a\u{1b}\nb", "e\u{301}"]];
+        let rows = rows.map(|row| row.map(str::to_owned));
+        assert_eq!(table(&rows), "NAME      STATE\n漢字      up\na\\x1b b   e\u{301}");
     }
 }

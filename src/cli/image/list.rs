@@ -1,10 +1,9 @@
 //! `podium image list`.
 
 use anyhow::Result;
-use unicode_width::UnicodeWidthStr;
 
 use super::CatalogueArgs;
-use crate::cli::output::{eprint_line, print_line, printable};
+use crate::cli::output::{eprint_line, print_table};
 use base::decimal_size::decimal_size;
 use images::{CatalogueImage, ImageOrigin};
 
@@ -14,13 +13,12 @@ const WIDEST: usize = 60;
 
 pub(super) fn run(catalogue: &CatalogueArgs) -> Result<()> {
     let (images, problems) = catalogue.open()?;
-    let rows: Vec<[String; 6]> = images.catalogue.list().iter().map(row).collect();
-    print_line(table(&rows).trim_end());
+    print_table(&rows(&images.catalogue.list()));
     let others = images.store.names_of_other_owners();
     if !others.is_empty() {
         eprint_line(&format!(
             "note: unpacked for other user ids than this user has now, to be pulled or loaded again: {}",
-            printable(&others.join(", "))
+            others.join(", ")
         ));
     }
     for problem in problems {
@@ -29,7 +27,16 @@ pub(super) fn run(catalogue: &CatalogueArgs) -> Result<()> {
     Ok(())
 }
 
-/// Makes one row per image, and one row per name of a loaded image.
+/// Makes one row per image, and one row per name of a loaded image, below the headers.
+fn rows(images: &[CatalogueImage]) -> Vec<[String; 6]> {
+    let rows = images.iter().map(|image| row(image).map(shortened));
+    std::iter::once(HEADERS.map(str::to_owned)).chain(rows).collect()
+}
+
+fn shortened(cell: String) -> String {
+    if cell.chars().count() > WIDEST { cell.chars().take(WIDEST - 1).chain(['…']).collect() } else { cell }
+}
+
 fn row(image: &CatalogueImage) -> [String; 6] {
     let none = || "<none>".to_owned();
     let tags = match (image.tags.as_slice(), image.origin) {
@@ -53,36 +60,10 @@ fn row(image: &CatalogueImage) -> [String; 6] {
     ]
 }
 
-fn table(rows: &[[String; 6]]) -> String {
-    let headers = HEADERS.map(str::to_owned);
-    let cell = |text: &String| {
-        let text = printable(text).replace(['\n', '\t'], " ");
-        if text.chars().count() > WIDEST {
-            text.chars().take(WIDEST - 1).chain(['…']).collect()
-        } else {
-            text
-        }
-    };
-    let rows: Vec<[String; 6]> =
-        std::iter::once(&headers).chain(rows).map(|row| row.each_ref().map(cell)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or_default();
-    let widths: [usize; 6] = std::array::from_fn(width);
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(widths) {
-            line.push_str(cell);
-            line.push_str(&" ".repeat(width + 3 - cell.width()));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::output::table;
 
     #[test]
     fn a_list_of_images_is_a_table_cli_4() {
@@ -100,16 +81,15 @@ mod tests {
             image(None, &[], ImageOrigin::Loaded, &"long ".repeat(30)),
             image(Some("busybox"), &[], ImageOrigin::Builtin, "tools"),
         ];
-        let rows: Vec<_> = images.iter().map(row).collect();
         let expect = "\
 REPOSITORY   TAG     SOURCE    IMAGE ID       SIZE    PROGRAM
 me/app       v1,v2   user      -              -       /bin/app
-alpine       3.20    loaded    abababababab   4.3MB   /bin/sh\\u{1b}[2J
+alpine       3.20    loaded    abababababab   4.3MB   /bin/sh\\x1b[2J
 <none>       <none>  loaded    abababababab   4.3MB   long long long long long long long long long long long long…
 busybox      any     builtin   -              -       tools
 ";
         let squeeze = |text: &str| text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let shown = table(&rows);
+        let shown = table(&rows(&images));
         assert_eq!(squeeze(&shown), squeeze(expect));
         let column = |line: &str| line.find("PROGRAM").or(line.find("/bin/app")).or(line.find("tools"));
         let columns: Vec<_> = shown.lines().filter_map(column).collect();
