@@ -40,8 +40,9 @@ fn external(service: &Service) -> Option<String> {
         "LoadBalancer" => {
             let balancer = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
             let ingress = balancer.into_iter().flat_map(|balancer| balancer.ingress.iter().flatten());
-            let all: Vec<&str> =
-                ingress.filter_map(|one| one.ip.as_deref().or(one.hostname.as_deref())).collect();
+            let ingress = ingress.filter_map(|one| one.ip.as_deref().or(one.hostname.as_deref()));
+            let external = spec.into_iter().flat_map(|spec| spec.external_ips.iter().flatten());
+            let all: Vec<&str> = ingress.chain(external.map(String::as_str)).collect();
             Some(if all.is_empty() { "<pending>".into() } else { all.join(",") })
         }
         _ => spec?.external_ips.as_ref().map(|ips| ips.join(",")),
@@ -123,4 +124,35 @@ fn allowed_disruptions(budget: &PodDisruptionBudget) -> i32 {
 pub(crate) fn budget_row(budget: &PodDisruptionBudget) -> Option<Row> {
     let health = if allowed_disruptions(budget) > 0 { Health::Running } else { Health::Pending };
     Row::of(budget, Some(health), &budget_columns())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_external_addresses_of_a_service_are_those_that_kubectl_shows_con_2() {
+        let ips = ["192.0.2.7", "192.0.2.8"];
+        let ingress = json!([{"ip": "192.0.2.1"}, {"hostname": "lb.example"}]);
+        for (spec, ingress, text) in [
+            (json!({"type": "LoadBalancer"}), json!([]), Some("<pending>")),
+            (json!({"type": "LoadBalancer"}), ingress.clone(), Some("192.0.2.1,lb.example")),
+            (json!({"type": "LoadBalancer", "externalIPs": ips}), json!([]), Some("192.0.2.7,192.0.2.8")),
+            (
+                json!({"type": "LoadBalancer", "externalIPs": ips}),
+                ingress,
+                Some("192.0.2.1,lb.example,192.0.2.7,192.0.2.8"),
+            ),
+            (json!({"type": "ClusterIP", "externalIPs": ips}), json!([]), Some("192.0.2.7,192.0.2.8")),
+            (json!({"type": "NodePort"}), json!([]), None),
+            (json!({"type": "ExternalName", "externalName": "db.example"}), json!([]), Some("db.example")),
+        ] {
+            let service = json!({"metadata": {"name": "web", "uid": "web"}, "spec": spec,
+                "status": {"loadBalancer": {"ingress": ingress}}});
+            let row = service_row(&serde_json::from_value(service).unwrap()).unwrap();
+            assert_eq!(row.cells[3], Cell::or_none(text), "{spec}");
+        }
+    }
 }
