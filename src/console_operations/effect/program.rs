@@ -97,7 +97,7 @@ async fn run_to_end(run: &PluginRun) -> Result<(ExitStatus, String, String), Str
     Ok((status, in_line(&first), in_line(&wrong)))
 }
 
-/// Reads a stream to its end; retains the first line.
+/// Reads a stream to its end; retains the first line that is not blank.
 async fn first_line(source: Option<impl AsyncRead + Unpin>, line: &mut Vec<u8>) {
     let Some(mut source) = source else { return };
     let mut buffer = vec![0; 16 * 1024];
@@ -106,21 +106,16 @@ async fn first_line(source: Option<impl AsyncRead + Unpin>, line: &mut Vec<u8>) 
         if count == 0 {
             return;
         }
-        if is_whole {
-            continue;
+        for byte in &buffer[..count] {
+            if line.is_empty() && byte.is_ascii_whitespace() {
+                continue;
+            }
+            is_whole = is_whole || *byte == b'\n' || line.len() == MAX_LINE_BYTES;
+            if is_whole {
+                break;
+            }
+            line.push(*byte);
         }
-        let end = buffer[..count].iter().position(|byte| *byte == b'\n');
-        // Skips blank lines.
-        line.extend(&buffer[..end.unwrap_or(count)]);
-        let blank = line.iter().all(u8::is_ascii_whitespace);
-        if end.is_some() && blank {
-            line.clear();
-            let rest =
-                buffer[end.unwrap_or(0) + 1..count].iter().skip_while(|byte| byte.is_ascii_whitespace());
-            line.extend(rest.take_while(|byte| **byte != b'\n'));
-        }
-        is_whole = line.len() >= MAX_LINE_BYTES || (end.is_some() && !line.is_empty());
-        line.truncate(MAX_LINE_BYTES);
     }
 }
 
@@ -219,6 +214,20 @@ mod tests {
         }
         let (message, failed) = report_of(&["/no/such/program"], BackgroundReport::Code).await;
         assert!(message.starts_with("/no/such/program: No such file") && failed, "{message}");
+    }
+
+    #[tokio::test]
+    async fn a_first_line_that_arrives_in_parts_is_whole_con_16() {
+        for (first, second, expected) in [
+            ("\nhel", "lo\nmore", "hello"),
+            ("  \n\t", "\none\ntwo", "one"),
+            ("one\n", "two\n", "one"),
+            ("one", "", "one"),
+        ] {
+            let mut line = Vec::new();
+            first_line(Some(first.as_bytes().chain(second.as_bytes())), &mut line).await;
+            assert_eq!(in_line(&line), expected, "{first:?} {second:?}");
+        }
     }
 
     #[tokio::test]
