@@ -86,25 +86,42 @@ async fn once(
         Delta::of_table(kind.resource.clone(), Some(list.column_definitions), vec![Change::Reset(rows)]),
     )
     .await?;
-    *failures = 0;
     let is_of_controllers = kind.resource == controller::resource();
     let pause = if is_of_controllers { POLL_CONTROLLERS } else { POLL };
     if !kind.has_verb("watch") {
+        *failures = 0;
         context.wait(pause).await;
         return Ok(());
     }
-    let watch = format!(
+    let path = format!(
         "{url}?watch=true&includeObject={include}&resourceVersion={from}&timeoutSeconds={WATCH_SECONDS}"
     );
-    let events = match client.request_events::<ServerTable>(request(&watch)).await {
+    let opened = context.clock.monotonic();
+    let end = watch(context, kind, &path).await;
+    if let Err(TableFeedEnd::Failed(kube::Error::Api(status))) = &end
+        && is_of_controllers
+        && matches!(status.code, 403 | 405)
+    {
         // A user who may list controllers but not watch them sees them all the same: they are polled, as on a server
         // that cannot watch them.
-        Err(kube::Error::Api(status)) if is_of_controllers && matches!(status.code, 403 | 405) => {
-            context.wait(pause).await;
-            return Ok(());
-        }
-        events => events?,
-    };
+        *failures = 0;
+        context.wait(pause).await;
+        return Ok(());
+    }
+    // The whole resource is listed before each watch. Only a watch that lasts resets the back-off; the end of a shorter
+    // one counts as a failure.
+    if context.clock.monotonic().saturating_sub(opened) >= context.retry_policy.max {
+        *failures = 0;
+    } else if end.is_ok() {
+        *failures += 1;
+        context.wait(context.retry_policy.delay(*failures)).await;
+    }
+    end
+}
+
+/// Sends the changes of a watch until it ends.
+async fn watch(context: &FeedContext, kind: &Kind, path: &str) -> Result<(), TableFeedEnd> {
+    let events = context.client.request_events::<ServerTable>(request(path)).await?;
     futures::pin_mut!(events);
     while let Some(event) = events.try_next().await? {
         let changes = match event {
@@ -135,4 +152,75 @@ fn slim(mut row: TableRow) -> Arc<TableRow> {
 fn request(url: &str) -> Request<Vec<u8>> {
     let request = Request::get(url).header(http::header::ACCEPT, ACCEPT).body(Vec::new());
     request.expect("the path comes from the server's discovery and a namespace's name")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use base::backoff::BackoffPolicy;
+    use base::clock::Clock;
+    use base::task::JoinSet;
+    use jiff::Timestamp;
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::client::Body;
+    use serde_json::json;
+    use tokio::sync::{Notify, mpsc};
+
+    use super::*;
+    use crate::builtin_kinds;
+
+    /// Returns the seconds of the first lists of pods, if each watch is answered with this code and an empty body after
+    /// this time.
+    async fn seconds_of_lists(code: u16, watch: Duration) -> Vec<u64> {
+        let clock = Clock::starting_at(Timestamp::UNIX_EPOCH);
+        let (sender, mut lists) = mpsc::unbounded_channel();
+        let server_clock = clock.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (clock, sender) = (server_clock.clone(), sender.clone());
+            async move {
+                let mut response = http::Response::builder();
+                let mut body = Vec::new();
+                if request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+                    clock.sleep(watch).await;
+                    response = response.status(code);
+                } else {
+                    // The test may have ended.
+                    let _ = sender.send(clock.monotonic().as_secs());
+                    body = json!({"kind": "Table", "metadata": {"resourceVersion": "7"}})
+                        .to_string()
+                        .into_bytes();
+                }
+                Ok::<_, Infallible>(response.body(Body::from(body)).unwrap())
+            }
+        });
+        let (messages, mut inbox) = mpsc::channel(64);
+        let context = FeedContext {
+            client: Client::new(service, "default"),
+            messages,
+            clock,
+            retry_policy: BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(4) },
+            retry: Arc::new(Notify::new()),
+        };
+        let mut feed = JoinSet::new();
+        feed.spawn(follow(context, builtin_kinds::kind::<Pod>(), None, Include::Metadata));
+        feed.spawn(async move { while inbox.recv().await.is_some() {} });
+        let mut seconds = Vec::new();
+        for _ in 0..5 {
+            seconds.push(lists.recv().await.unwrap());
+        }
+        seconds
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_resource_is_not_listed_again_and_again_while_its_watch_fails_con_18() {
+        assert_eq!(seconds_of_lists(500, Duration::ZERO).await, [0, 1, 3, 7, 11]);
+        assert_eq!(seconds_of_lists(200, Duration::ZERO).await, [0, 1, 3, 7, 11], "the watch ends at once");
+        assert_eq!(
+            seconds_of_lists(200, Duration::from_secs(5)).await,
+            [0, 5, 10, 15, 20],
+            "the watch lasts"
+        );
+        assert_eq!(seconds_of_lists(500, Duration::from_secs(5)).await, [0, 6, 12, 18, 24], "it fails later");
+    }
 }
