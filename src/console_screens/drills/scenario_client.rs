@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use extension::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioRuns};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::ListParams;
 use manifest::drills::{DRILLS, Drill};
 use serde_json::{Value, json};
 
@@ -153,11 +153,10 @@ impl Row {
 
     /// Creates the action that deletes the scenario of the last run, which prevents another run.
     pub(super) fn forget(&self) -> Action {
-        let mutation = Mutation::Delete { target: self.target(), params: DeleteParams::default() };
         self.action(
             format!("remove the last run of drill {}", self.name),
             format!("kubectl delete scenario {}", self.name),
-            mutation,
+            Mutation::delete(&self.target()),
         )
     }
 
@@ -205,5 +204,16 @@ mod tests {
         for row in rows(&[], &AllScenarioRuns::default()) {
             assert!(!row.briefing().join("\n").contains("$("), "{}", row.name);
         }
+    }
+
+    #[test]
+    fn a_run_that_another_client_started_is_not_removed_fault_2() {
+        let played = json!({"metadata": {"name": "own", "uid": "u1"}, "spec": {"steps": []}});
+        let played: Scenario = serde_json::from_value(played).unwrap();
+        let rows = rows(&[played], &AllScenarioRuns::default());
+        let Mutation::Delete { params, .. } = rows.last().unwrap().forget().mutation else {
+            panic!("it deletes")
+        };
+        assert_eq!(params.preconditions.and_then(|required| required.uid).as_deref(), Some("u1"));
     }
 }
