@@ -152,11 +152,12 @@ fn of_node(cx: &Context<'_>, target: &ObjectRef) -> Option<Vec<Taint>> {
 /// Creates the action that changes taints, with its undo. It fails if the taints have changed meanwhile.
 fn taint_action(target: &ObjectRef, arguments: &str, before: &[Taint], after: &[Taint]) -> Action {
     let step = |from: &[Taint], to: &[Taint], arguments: String| {
-        let mut patch = Vec::new();
-        if !from.is_empty() {
-            patch.push(json!({"op": "test", "path": "/spec/taints", "value": from}));
-        }
-        patch.push(json!({"op": "add", "path": "/spec/taints", "value": to}));
+        // A node without taints has no list of them: its value is null to a test.
+        let from = (!from.is_empty()).then_some(from);
+        let patch = json!([
+            {"op": "test", "path": "/spec/taints", "value": from},
+            {"op": "add", "path": "/spec/taints", "value": to},
+        ]);
         Action {
             title: format!("taint {} {arguments}", target.describe()),
             target: target.clone(),
@@ -165,7 +166,7 @@ fn taint_action(target: &ObjectRef, arguments: &str, before: &[Taint], after: &[
                 target: target.clone(),
                 subresource: None,
                 kind: PatchKind::Json,
-                body: Value::Array(patch),
+                body: patch,
             },
             inverse: None,
             undoes: None,
