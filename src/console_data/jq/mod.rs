@@ -190,6 +190,7 @@ mod tests {
             (".metadata.name + 1", "string and number cannot be added"),
             (".metadata[0]", "object cannot be indexed with 0"),
             ("1 / 0", "divided by zero"),
+            ("5 % 0.5", "divided by zero"),
             (".metadata.name | tonumber", "\"web-1\" is not a number"),
             ("error(\"own\")", "own"),
         ] {

@@ -122,7 +122,11 @@ pub(super) fn calculate(math: Math, a: &Value, b: &Value) -> Result<Value, Strin
             Value::Array(a.iter().filter(|item| !b.contains(item)).cloned().collect())
         }
         (Math::Div, Value::String(a), Value::String(b)) => split(a, b),
-        (Math::Div | Math::Rem, Value::Number(_), Value::Number(b)) if b.as_f64() == Some(0.0) => {
+        (Math::Div, Value::Number(_), Value::Number(b)) if b.as_f64() == Some(0.0) => {
+            return Err(format!("{a} cannot be divided by zero"));
+        }
+        // jq truncates both operands.
+        (Math::Rem, Value::Number(_), Value::Number(b)) if b.as_f64().map(f64::trunc) == Some(0.0) => {
             return Err(format!("{a} cannot be divided by zero"));
         }
         (_, Value::Number(_), Value::Number(_)) => {
