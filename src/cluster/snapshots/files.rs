@@ -146,26 +146,28 @@ impl Files {
             return Err(SnapshotError::TooMany);
         }
         let size = |name: &String| self.path(name).ok().and_then(|path| path.metadata().ok());
-        let used: u64 = names.iter().filter_map(size).map(|about| about.len()).sum();
-        if used > MAX_BYTES {
-            return Err(SnapshotError::TooLarge);
-        }
-        self.write_claims(name, &about.claims)?;
+        let others = names.iter().filter(|one| *one != name);
+        let used: u64 = others.filter_map(size).map(|about| about.len()).sum();
         let part = self.root.join(format!(".{name}.json"));
-        let write = || -> io::Result<u64> {
+        let write_part = || -> io::Result<u64> {
             let mut options = OpenOptions::new();
             let file = options.write(true).create(true).truncate(true).mode(0o600).open(&part)?;
             let mut file = BufWriter::with_capacity(1 << 20, file);
             let bytes = archive::write(&mut file, revision, about, objects)?;
             file.into_inner()?.sync_all()?;
-            fs::rename(&part, &path)?;
-            File::open(&self.root)?.sync_all()?;
             Ok(bytes)
         };
-        write().map_err(|error| {
-            let _ = fs::remove_file(&part);
-            at(&path)(error)
-        })
+        let replace = || fs::rename(&part, &path).and_then(|()| File::open(&self.root)?.sync_all());
+        let write = || -> Result<u64, SnapshotError> {
+            let bytes = write_part().map_err(at(&path))?;
+            if used + bytes > MAX_BYTES {
+                return Err(SnapshotError::TooLarge);
+            }
+            self.write_claims(name, &about.claims)?;
+            replace().map_err(at(&path))?;
+            Ok(bytes)
+        };
+        write().inspect_err(|_| drop(fs::remove_file(&part)))
     }
 
     /// Copies the content of volumes; the file that names them is written afterwards.
@@ -407,6 +409,20 @@ mod tests {
         let refused = files.write("more", Revision(1), &about(&[]), &[]).unwrap_err();
         assert!(matches!(refused, SnapshotError::TooMany), "{refused}");
         files.write("s0", Revision(2), &about(&[]), &[]).unwrap();
+    }
+
+    #[test]
+    fn all_snapshots_together_have_a_limited_size_safe_8() {
+        let data = tempfile::tempdir().unwrap();
+        let files = Files::of(data.path());
+        files.write("first", Revision(1), &about(&[]), &objects()).unwrap();
+        let large = File::options().write(true).open(files.path("first").unwrap()).unwrap();
+        large.set_len(MAX_BYTES - 1).unwrap();
+        let refused = files.write("second", Revision(1), &about(&[]), &objects()).unwrap_err();
+        assert!(matches!(refused, SnapshotError::TooLarge), "{refused}");
+        assert_eq!(fs::read_dir(&files.root).unwrap().count(), 1, "an unfinished file is left");
+        files.write("first", Revision(2), &about(&[]), &objects()).unwrap();
+        files.write("second", Revision(1), &about(&[]), &objects()).unwrap();
     }
 
     #[test]
