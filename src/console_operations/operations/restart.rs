@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 
+use super::delete::listing;
 use crate::effect::{Dialog, Effect};
 use console_data::action::{Action, Mutation, PatchKind};
 use console_data::context::Context;
@@ -31,10 +32,8 @@ pub fn show_dialog(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
         let restart = |target| Effect::Act(Box::new(action(target, cx.now)));
         Ok(restarted.iter().map(restart).collect())
     });
-    if targets.len() > 1 {
-        for target in targets.iter().take(8) {
-            dialog = dialog.line(target.describe());
-        }
+    for line in listing(targets) {
+        dialog = dialog.line(line);
     }
     let pods = match targets {
         [one] => template::object(cx.stores, one).as_ref().and_then(template::replicas),

@@ -222,6 +222,19 @@ fn no_screen_restarts_a_paused_deployment_and_all_restarts_write_the_same_annota
     }
 }
 
+#[test]
+fn a_restart_names_every_workload_con_5() {
+    let mut stage = shop();
+    let list = (0..10).map(|n| deployment(&format!("d-{n}"), 2, 2, 2, 2));
+    stage.feed(vec![Delta::of::<Deployment>(vec![Change::Reset(objects(list))])]);
+    stage.press(&format!("d{} r", " space j".repeat(10)));
+    let screen = stage.screen();
+    shows(&screen, &["Restart 10 workloads"]);
+    for n in 0..10 {
+        assert!(screen.contains(&format!("Deployment default/d-{n}")), "d-{n}: {screen}");
+    }
+}
+
 /// A long hint is wrapped beside its field, at word ends.
 #[test]
 fn hints_of_fields_are_wrapped_below_themselves_con_20() {
