@@ -353,15 +353,8 @@ mod tests {
     fn delete() -> Job {
         let pod = builtin_kinds::kind::<Pod>();
         let target = ObjectRef { kind: pod, namespace: Some("a".into()), name: "web".into(), uid: None };
-        Job::Act(Box::new(Action {
-            title: "delete".to_owned(),
-            mutation: Mutation::delete(&target),
-            target,
-            kubectl: "kubectl delete pod web".to_owned(),
-            inverse: None,
-            undoes: None,
-            quiet: false,
-        }))
+        let mutation = Mutation::delete(&target);
+        Job::Act(Box::new(Action::new(&target, "delete", "kubectl delete pod web", mutation)))
     }
 
     fn task() -> Task {

@@ -115,6 +115,31 @@ pub enum Mutation {
 }
 
 impl Mutation {
+    /// Changes nothing, for actions with an effect outside of the cluster.
+    pub fn nothing() -> Self {
+        Self::All(Vec::new())
+    }
+
+    /// Patches an object.
+    pub fn patch(target: &ObjectRef, kind: PatchKind, body: Value) -> Self {
+        Self::Patch { target: target.clone(), subresource: None, kind, body }
+    }
+
+    /// Patches a subresource of an object.
+    pub fn patch_subresource(
+        target: &ObjectRef,
+        subresource: &'static str,
+        kind: PatchKind,
+        body: Value,
+    ) -> Self {
+        Self::Patch { target: target.clone(), subresource: Some(subresource), kind, body }
+    }
+
+    /// Creates an object.
+    pub fn create(target: &ObjectRef, body: Value) -> Self {
+        Self::Create { target: target.clone(), body }
+    }
+
     /// Deletes an object as `kubectl delete` does: its dependents are deleted in the background. The server would
     /// orphan those of a Job.
     pub fn delete(target: &ObjectRef) -> Self {
@@ -155,6 +180,39 @@ pub struct Action {
     pub undoes: Option<EntryId>,
     /// Success shows no toast, as for the single evictions of a drain.
     pub quiet: bool,
+}
+
+impl Action {
+    /// Creates an action without an undo, of which success shows a toast.
+    pub fn new(
+        target: &ObjectRef,
+        title: impl Into<String>,
+        kubectl: impl Into<String>,
+        mutation: Mutation,
+    ) -> Self {
+        Self {
+            title: title.into(),
+            target: target.clone(),
+            kubectl: kubectl.into(),
+            mutation,
+            inverse: None,
+            undoes: None,
+            quiet: false,
+        }
+    }
+
+    /// Sets the action that undoes it, if there is one.
+    #[must_use]
+    pub fn undone_by(self, inverse: impl Into<Option<Action>>) -> Self {
+        let inverse: Option<Action> = inverse.into();
+        Self { inverse: inverse.map(Box::new), ..self }
+    }
+
+    /// Shows no toast of its success.
+    #[must_use]
+    pub fn quietly(self) -> Self {
+        Self { quiet: true, ..self }
+    }
 }
 
 /// The result of an action.

@@ -213,6 +213,11 @@ impl ObjectRef {
         clean(&text).into_owned()
     }
 
+    /// Returns `deployment/web -n default`, for a kubectl command line.
+    pub fn kubectl_object(&self) -> String {
+        format!("{}/{}{}", self.kind.kubectl_name(), self.name, self.kubectl_namespace())
+    }
+
     /// Returns ` -n NAMESPACE` for a kubectl command line, or nothing.
     pub fn kubectl_namespace(&self) -> String {
         self.namespace.as_ref().map(|namespace| format!(" -n {namespace}")).unwrap_or_default()

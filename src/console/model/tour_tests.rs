@@ -355,15 +355,8 @@ fn the_tour_names_the_command_of_the_completed_step_con_20() {
             name: name.to_owned(),
             uid: None,
         };
-        let action = console_data::action::Action {
-            title: command.to_owned(),
-            kubectl: command.to_owned(),
-            mutation: console_data::action::Mutation::All(Vec::new()),
-            target,
-            inverse: None,
-            undoes: None,
-            quiet: true,
-        };
+        let mutation = console_data::action::Mutation::nothing();
+        let action = console_data::action::Action::new(&target, command, command, mutation).quietly();
         let outcome = Outcome { action, error: None, after: None };
         stage.model.update(Message::ActionEnded(Box::new(outcome)), stage.now);
     };

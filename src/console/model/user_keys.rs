@@ -164,16 +164,10 @@ impl Model {
 
     /// Starts a plugin's program, and adds it to the journal.
     pub(super) fn start_run(&mut self, run: PluginRun, now: Timestamp) -> Vec<Job> {
-        let action = Action {
-            title: format!("started {}", run.title()),
-            target: run.target.clone(),
-            kubectl: run.program.to_string(),
-            // The program's effect on the cluster is unknown.
-            mutation: Mutation::All(Vec::new()),
-            inverse: None,
-            undoes: None,
-            quiet: true,
-        };
+        // The program's effect on the cluster is unknown.
+        let mutation = Mutation::nothing();
+        let (title, command) = (format!("started {}", run.title()), run.program.to_string());
+        let action = Action::new(&run.target, title, command, mutation).quietly();
         let outcome = Outcome { action, error: None, after: None };
         let mut jobs = self.take(Message::ActionEnded(Box::new(outcome)), now);
         match run.run_target {

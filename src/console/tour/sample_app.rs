@@ -38,14 +38,11 @@ pub(crate) fn dialog(catalogue: &Catalogue, namespace: &str) -> Result<Dialog, S
         _ => Vec::new(),
     };
     let kubectl = action.kubectl.clone();
-    let mut dialog = Dialog::new("Apply the sample of the tour", "Apply", move |_, _| {
+    let dialog = Dialog::new("Apply the sample of the tour", "Apply", move |_, _| {
         Ok(vec![Effect::Act(Box::new(action.clone()))])
     });
-    dialog = dialog.line(format!("The tour needs Deployment {NAME}, which does not exist. This creates:"));
-    for line in lines {
-        dialog = dialog.line(line);
-    }
-    Ok(dialog.line("").line(kubectl))
+    let reason = format!("The tour needs Deployment {NAME}, which does not exist. This creates:");
+    Ok(dialog.line(reason).lines(lines).line("").line(kubectl))
 }
 
 fn created(mutation: &Mutation) -> Option<String> {
@@ -71,18 +68,16 @@ fn action(catalogue: &Catalogue, namespace: &str) -> Result<Action, String> {
         let target = ObjectRef { kind, namespace: Some(namespace.to_owned()), name, uid: None };
         first.get_or_insert_with(|| target.clone());
         removes.insert(0, Mutation::delete(&target));
-        makes.push(Mutation::Create { target, body });
+        makes.push(Mutation::create(&target, body));
     }
     let target = first.ok_or("the sample is empty")?;
-    let act = |verb: &str, mutations| Action {
-        title: format!("{verb} the sample of the tour in {namespace}"),
-        target: target.clone(),
-        kubectl: format!("kubectl {verb} -n {namespace} -f {FILE}"),
-        mutation: Mutation::All(mutations),
-        inverse: None,
-        undoes: None,
-        quiet: false,
+    let act = |verb: &str, mutations| {
+        Action::new(
+            &target,
+            format!("{verb} the sample of the tour in {namespace}"),
+            format!("kubectl {verb} -n {namespace} -f {FILE}"),
+            Mutation::All(mutations),
+        )
     };
-    let remove = act("delete", removes);
-    Ok(Action { inverse: Some(Box::new(remove)), ..act("apply", makes) })
+    Ok(act("apply", makes).undone_by(act("delete", removes)))
 }

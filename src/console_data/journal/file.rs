@@ -285,15 +285,8 @@ fn take(saved: SavedAction) -> Action {
     let mutation = saved.mutation.and_then(take_mutation);
     // Without the mutation the action cannot be repeated: the entry is for display only.
     let inverse = inverse.filter(|_| mutation.is_some());
-    Action {
-        title: saved.title,
-        target,
-        kubectl: saved.kubectl,
-        mutation: mutation.unwrap_or(Mutation::All(Vec::new())),
-        inverse,
-        undoes: None,
-        quiet: false,
-    }
+    let mutation = mutation.unwrap_or_else(Mutation::nothing);
+    Action { inverse, ..Action::new(&target, saved.title, saved.kubectl, mutation) }
 }
 
 fn take_ref(saved: SavedRef) -> ObjectRef {
@@ -382,15 +375,8 @@ mod tests {
         inverse: Option<Action>,
     ) -> Action {
         let mutation = Mutation::Patch { target: target.clone(), subresource, kind: PatchKind::Merge, body };
-        Action {
-            kubectl: format!("kubectl {title}"),
-            title,
-            target: target.clone(),
-            mutation,
-            inverse: inverse.map(Box::new),
-            undoes: None,
-            quiet: false,
-        }
+        let kubectl = format!("kubectl {title}");
+        Action::new(target, title, kubectl, mutation).undone_by(inverse)
     }
 
     fn scale(target: &ObjectRef, from: i32, to: i32) -> Action {

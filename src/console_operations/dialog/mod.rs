@@ -180,6 +180,13 @@ impl<E> Dialog<E> {
         self
     }
 
+    /// Adds lines above the fields.
+    #[must_use]
+    pub fn lines(mut self, texts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.text.extend(texts.into_iter().map(|text| Note::Plain(text.into())));
+        self
+    }
+
     /// Adds a warning above the fields.
     #[must_use]
     pub fn warning(mut self, text: impl Into<String>) -> Self {

@@ -135,15 +135,7 @@ fn describe_exit_status(status: ExitStatus) -> String {
 
 /// The journal has the error.
 fn failed(run: &PluginRun, reason: String) -> Message {
-    let action = Action {
-        title: run.title(),
-        target: run.target.clone(),
-        kubectl: run.program.to_string(),
-        mutation: Mutation::All(Vec::new()),
-        inverse: None,
-        undoes: None,
-        quiet: false,
-    };
+    let action = Action::new(&run.target, run.title(), run.program.to_string(), Mutation::nothing());
     Message::ActionEnded(Box::new(Outcome { action, error: Some(reason), after: None }))
 }
 

@@ -106,16 +106,9 @@ impl NewNode {
             name: self.name.clone(),
             uid: None,
         };
-        Action {
-            title: format!("add {}", target.describe()),
-            // Quoted for a shell: within the text, a single quote closes the quotation, is escaped, and opens it again.
-            kubectl: format!("kubectl create -f - <<< '{}'", body.to_string().replace('\'', r"'\''")),
-            mutation: Mutation::Create { target: target.clone(), body },
-            target,
-            inverse: None,
-            undoes: None,
-            quiet: false,
-        }
+        // Quoted for a shell: within the text, a single quote closes the quotation, is escaped, and opens it again.
+        let kubectl = format!("kubectl create -f - <<< '{}'", body.to_string().replace('\'', r"'\''"));
+        Action::new(&target, format!("add {}", target.describe()), kubectl, Mutation::create(&target, body))
     }
 }
 

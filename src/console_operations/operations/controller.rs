@@ -104,24 +104,10 @@ fn pause(cx: &Context<'_>, component: &str, node: Option<&str>) -> Action {
         "spec": {"type": "Pause", "target": fault_target},
     });
     let target = ObjectRef { kind, namespace: None, name, uid: None };
-    let resume = Action {
-        title: format!("resume {what}"),
-        target: target.clone(),
-        kubectl: format!("podium fault heal {}", target.name),
-        mutation: Mutation::delete(&target),
-        inverse: None,
-        undoes: None,
-        quiet: false,
-    };
-    Action {
-        title: format!("pause {what}"),
-        kubectl: format!("podium fault pause {argument} --name {}", target.name),
-        mutation: Mutation::Create { target: target.clone(), body },
-        target,
-        inverse: Some(Box::new(resume)),
-        undoes: None,
-        quiet: false,
-    }
+    let heal = format!("podium fault heal {}", target.name);
+    let resume = Action::new(&target, format!("resume {what}"), heal, Mutation::delete(&target));
+    let pause = format!("podium fault pause {argument} --name {}", target.name);
+    Action::new(&target, format!("pause {what}"), pause, Mutation::create(&target, body)).undone_by(resume)
 }
 
 /// Makes a paused controller reconcile one key, or the next; reports the result.
@@ -151,13 +137,11 @@ fn step_action(target: &ObjectRef, key: Option<String>) -> Action {
     let of = key.as_ref().map(|key| format!(" of {key}")).unwrap_or_default();
     let body = key.as_ref().map_or_else(|| json!({}), |key| json!({"spec": {"key": key}}));
     let body = body.to_string().replace('\'', r"'\''");
-    Action {
-        title: format!("step controller {}{of}", target.name),
-        target: target.clone(),
-        kubectl: format!("kubectl create --raw {path} -f - <<< '{body}'"),
-        mutation: Mutation::Step { target: target.clone(), key },
-        inverse: None,
-        undoes: None,
-        quiet: true,
-    }
+    Action::new(
+        target,
+        format!("step controller {}{of}", target.name),
+        format!("kubectl create --raw {path} -f - <<< '{body}'"),
+        Mutation::Step { target: target.clone(), key },
+    )
+    .quietly()
 }

@@ -59,28 +59,20 @@ fn trigger(target: &ObjectRef, cron_job: &Value, name: &str) -> Action {
     });
     let job =
         ObjectRef { kind: job_kind(), namespace: target.namespace.clone(), name: name.to_owned(), uid: None };
-    let delete = Action {
-        title: format!("delete {}", job.describe()),
-        target: job.clone(),
-        kubectl: format!("kubectl delete job {name}{}", target.kubectl_namespace()),
-        mutation: Mutation::delete(&job),
-        inverse: None,
-        undoes: None,
-        quiet: false,
-    };
-    Action {
-        title: format!("trigger {} as {name}", target.describe()),
-        kubectl: format!(
-            "kubectl create job {name} --from=cronjob/{}{}",
-            target.name,
-            target.kubectl_namespace()
-        ),
-        mutation: Mutation::Create { target: job.clone(), body },
-        target: job,
-        inverse: Some(Box::new(delete)),
-        undoes: None,
-        quiet: false,
-    }
+    let namespace = target.kubectl_namespace();
+    let delete = Action::new(
+        &job,
+        format!("delete {}", job.describe()),
+        format!("kubectl delete job {name}{namespace}"),
+        Mutation::delete(&job),
+    );
+    Action::new(
+        &job,
+        format!("trigger {} as {name}", target.describe()),
+        format!("kubectl create job {name} --from=cronjob/{}{namespace}", target.name),
+        Mutation::create(&job, body),
+    )
+    .undone_by(delete)
 }
 
 /// Suspends running CronJobs, and resumes suspended ones, according to their state on the server.
@@ -104,26 +96,14 @@ fn set_suspend(target: &ObjectRef, suspended: bool) -> Action {
     let one = |suspended: bool| {
         let verb = if suspended { "suspend" } else { "resume" };
         let body = json!({"spec": {"suspend": suspended}});
-        Action {
-            title: format!("{verb} {}", target.describe()),
-            target: target.clone(),
-            kubectl: format!(
-                "kubectl patch cronjob/{}{} -p '{body}'",
-                target.name,
-                target.kubectl_namespace()
-            ),
-            mutation: Mutation::Patch {
-                target: target.clone(),
-                subresource: None,
-                kind: PatchKind::Merge,
-                body,
-            },
-            inverse: None,
-            undoes: None,
-            quiet: false,
-        }
+        Action::new(
+            target,
+            format!("{verb} {}", target.describe()),
+            format!("kubectl patch cronjob/{}{} -p '{body}'", target.name, target.kubectl_namespace()),
+            Mutation::patch(target, PatchKind::Merge, body),
+        )
     };
-    Action { inverse: Some(Box::new(one(!suspended))), ..one(suspended) }
+    one(suspended).undone_by(one(!suspended))
 }
 
 fn job_kind() -> Kind {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use kube::api::PropagationPolicy;
 
+use super::title;
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect};
 use console_data::action::{Action, Mutation, delete_params};
@@ -30,10 +31,7 @@ const NAMED: usize = 500;
 /// Creates the dialog for a deletion; the filter hides `hidden` of the marked objects.
 pub fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let pods = targets.iter().all(|target| target.kind.is::<Pod>());
-    let title = match targets.as_slice() {
-        [one] => format!("Delete {}", one.describe()),
-        many => format!("Delete {} objects", many.len()),
-    };
+    let title = title("Delete", &targets, "objects");
     let listed = listing(&targets);
     let shown_targets = targets.clone();
     let options = ["background", "foreground", ORPHAN].map(String::from).to_vec();
@@ -68,10 +66,7 @@ pub fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     if hidden > 0 {
         dialog = dialog.warning(format!("{hidden} of these are marked but hidden by the filter"));
     }
-    for line in listed {
-        dialog = dialog.line(line);
-    }
-    dialog.fields(fields).careful().notes(move |dialog, cx| {
+    dialog.lines(listed).fields(fields).careful().notes(move |dialog, cx| {
         let orphans = dialog.choice(dependents) == ORPHAN;
         let mut notes: Vec<Note> =
             shown_targets.iter().filter_map(|target| consequence(cx, target, orphans)).collect();
@@ -103,20 +98,12 @@ pub fn confirmation(targets: &[ObjectRef]) -> Option<String> {
 
 /// Creates the dialog for killing pods immediately.
 pub fn kill_dialog(targets: Vec<ObjectRef>) -> Dialog {
-    let title = match targets.as_slice() {
-        [one] => format!("Kill {}", one.describe()),
-        many => format!("Kill {} pods", many.len()),
-    };
-    let lines = listing(&targets);
-    let mut dialog = Dialog::new(title, "Kill", move |_, _| {
+    let (title, lines) = (title("Kill", &targets, "pods"), listing(&targets));
+    let dialog = Dialog::new(title, "Kill", move |_, _| {
         let kill = |target| action(target, PropagationPolicy::Background, Some(0), true);
         Ok(targets.iter().map(|target| Effect::Act(Box::new(kill(target)))).collect())
     });
-    dialog = dialog.warning(RISK);
-    for line in lines {
-        dialog = dialog.line(line);
-    }
-    dialog
+    dialog.warning(RISK).lines(lines)
 }
 
 /// Returns the names of the objects, unless the title has them already.
@@ -240,12 +227,7 @@ pub(crate) fn action(
     force: bool,
 ) -> Action {
     let grace = if force { Some(grace.unwrap_or(0)) } else { grace };
-    let mut kubectl = format!(
-        "kubectl delete {}/{}{}",
-        target.kind.kubectl_name(),
-        target.name,
-        target.kubectl_namespace()
-    );
+    let mut kubectl = format!("kubectl delete {}", target.kubectl_object());
     match policy {
         PropagationPolicy::Background => {}
         PropagationPolicy::Foreground => kubectl.push_str(" --cascade=foreground"),
@@ -258,13 +240,6 @@ pub(crate) fn action(
         kubectl.push_str(" --force");
     }
     let params = delete_params(target, grace, Some(policy));
-    Action {
-        title: format!("{} {}", if force { "force delete" } else { "delete" }, target.describe()),
-        target: target.clone(),
-        kubectl,
-        mutation: Mutation::Delete { target: target.clone(), params },
-        inverse: None,
-        undoes: None,
-        quiet: false,
-    }
+    let title = format!("{} {}", if force { "force delete" } else { "delete" }, target.describe());
+    Action::new(target, title, kubectl, Mutation::Delete { target: target.clone(), params })
 }

@@ -119,26 +119,21 @@ pub(crate) fn action(target: &ObjectRef, reason: Option<&str>) -> Action {
     });
     let reason_flag =
         reason.map(|reason| format!(" --reason '{}'", reason.replace('\'', r"'\''"))).unwrap_or_default();
-    Action {
-        title: format!("fence Node {}", target.name),
-        target: target.clone(),
-        kubectl: format!("podium fence {} --yes{reason_flag}", target.name),
-        mutation: Mutation::Create { target: target.clone(), body },
-        inverse: Some(Box::new(delete(target))),
-        undoes: None,
-        quiet: false,
-    }
+    Action::new(
+        target,
+        format!("fence Node {}", target.name),
+        format!("podium fence {} --yes{reason_flag}", target.name),
+        Mutation::create(target, body),
+    )
+    .undone_by(delete(target))
 }
 
 /// Creates the action that removes the fence.
 fn delete(target: &ObjectRef) -> Action {
-    Action {
-        title: format!("unfence Node {}", target.name),
-        target: target.clone(),
-        kubectl: format!("podium fence --release {}", target.name),
-        mutation: Mutation::delete(target),
-        inverse: None,
-        undoes: None,
-        quiet: false,
-    }
+    Action::new(
+        target,
+        format!("unfence Node {}", target.name),
+        format!("podium fence --release {}", target.name),
+        Mutation::delete(target),
+    )
 }

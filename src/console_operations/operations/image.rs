@@ -52,16 +52,11 @@ pub fn pull_dialog(nodes: Vec<String>, node: &str, image: &str) -> Dialog {
 /// Requests a pull; the screen receives [`ImageOperation::PullAccepted`].
 pub async fn pull(out: Outbox, node: ObjectRef, image: String) {
     let path = image_path(&node.name, &image);
-    let action = Action {
-        title: format!("pull image {image} on {}", node.name),
-        kubectl: format!("kubectl create --raw '{path}' -f - <<< '{{}}'"),
-        mutation: Mutation::PullImage { node: node.clone(), image },
-        target: node.clone(),
-        inverse: None,
-        undoes: None,
-        // Its end is reported, not its start.
-        quiet: true,
-    };
+    let title = format!("pull image {image} on {}", node.name);
+    let kubectl = format!("kubectl create --raw '{path}' -f - <<< '{{}}'");
+    // Its end is reported, not its start.
+    let action =
+        Action::new(&node, title, kubectl, Mutation::PullImage { node: node.clone(), image }).quietly();
     // The action itself reports a refusal.
     let Ok(answer) = out.act(action).await else { return };
     if let Ok(NodeImagePull { image, .. }) = base::json::from_value(answer) {
@@ -92,14 +87,12 @@ pub fn removal_dialog(catalogue: &Catalogue, row: &ImageRow) -> Dialog {
     // A single name reads better in messages; an id takes all names with it.
     let image = if row.names.len() == 1 { row.names[0].clone() } else { row.id.clone() };
     let title = format!("Remove {} from {}", clean(row.name()), clean(&row.node));
-    let mut dialog = Dialog::new(title, "Remove", move |_, _| {
-        let action = removal(node.clone(), image.clone());
+    let dialog = Dialog::new(title, "Remove", move |_, _| {
+        let action = removal(&node, image.clone());
         Ok(vec![Effect::Act(Box::new(action)), Effect::send(ImageOperation::RemovalRequested)])
     });
-    for name in row.names.iter().skip(1).take(MAX_NAMES) {
-        dialog = dialog.line(format!("also {}", clean(name)));
-    }
-    dialog.warning(if row.source == Loaded {
+    let others = row.names.iter().skip(1).take(MAX_NAMES);
+    dialog.lines(others.map(|name| format!("also {}", clean(name)))).warning(if row.source == Loaded {
         "all nodes that share its files lose it; only its archive brings it back"
     } else {
         "all nodes that share its files lose it; a pull brings it back"
@@ -109,17 +102,11 @@ pub fn removal_dialog(catalogue: &Catalogue, row: &ImageRow) -> Dialog {
 /// The maximum number of further names in the dialog.
 const MAX_NAMES: usize = 5;
 
-fn removal(node: ObjectRef, image: String) -> Action {
+fn removal(node: &ObjectRef, image: String) -> Action {
     let path = image_path(&node.name, &image);
-    Action {
-        title: format!("remove image {image} of {}", node.name),
-        kubectl: format!("kubectl delete --raw '{path}'"),
-        mutation: Mutation::RemoveImage { node: node.clone(), image },
-        target: node,
-        inverse: None,
-        undoes: None,
-        quiet: false,
-    }
+    let title = format!("remove image {image} of {}", node.name);
+    let kubectl = format!("kubectl delete --raw '{path}'");
+    Action::new(node, title, kubectl, Mutation::RemoveImage { node: node.clone(), image })
 }
 
 /// Returns a node by its name.

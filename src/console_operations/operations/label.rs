@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Taint};
 use serde_json::{Map, Value, json};
 
 use super::label_syntax::{LabelChange, labels, tainted, taints};
+use super::title;
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect};
 use base::sort::CollectMap;
@@ -16,7 +17,7 @@ use object::taint;
 
 /// Creates the dialog that changes labels.
 pub fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {
-    let (title, shown) = (title("Label", &targets), targets.clone());
+    let (title, shown) = (title("Label", &targets, "objects"), targets.clone());
     let mut fields = Fields::default();
     let typed = fields.add(Field::text("labels", "").hint("key=value sets one, key- removes it"));
     Dialog::new(title, "Label", move |dialog, cx| {
@@ -45,13 +46,6 @@ pub fn labels_dialog(targets: Vec<ObjectRef>) -> Dialog {
 /// The maximum number of objects of which the dialog shows the labels or taints.
 const NOTES: usize = 4;
 
-fn title(verb: &str, targets: &[ObjectRef]) -> String {
-    match targets {
-        [one] => format!("{verb} {}", one.describe()),
-        many => format!("{verb} {} objects", many.len()),
-    }
-}
-
 fn or_none(items: &[String]) -> String {
     if items.is_empty() { "none".into() } else { items.join(" ") }
 }
@@ -68,15 +62,13 @@ fn label_action(
     changes: &[LabelChange],
     before: Option<&BTreeMap<String, String>>,
 ) -> Action {
-    let mut action = label_change_action(target, changes);
-    action.inverse = before.map(|before| {
+    label_change_action(target, changes).undone_by(before.map(|before| {
         let back: Vec<LabelChange> = changes
             .iter()
             .map(|change| LabelChange { key: change.key.clone(), value: before.get(&change.key).cloned() })
             .collect();
-        Box::new(label_change_action(target, &back))
-    });
-    action
+        label_change_action(target, &back)
+    }))
 }
 
 fn label_change_action(target: &ObjectRef, changes: &[LabelChange]) -> Action {
@@ -87,30 +79,17 @@ fn label_change_action(target: &ObjectRef, changes: &[LabelChange]) -> Action {
     let arguments = changes.iter().map(argument).collect::<Vec<_>>().join(" ");
     let labels: Map<String, Value> =
         changes.iter().map(|change| (change.key.clone(), json!(change.value))).collect_map();
-    Action {
-        title: format!("label {} {arguments}", target.describe()),
-        target: target.clone(),
-        kubectl: format!(
-            "kubectl label {}/{}{} {arguments} --overwrite",
-            target.kind.kubectl_name(),
-            target.name,
-            target.kubectl_namespace()
-        ),
-        mutation: Mutation::Patch {
-            target: target.clone(),
-            subresource: None,
-            kind: PatchKind::Merge,
-            body: json!({"metadata": {"labels": labels}}),
-        },
-        inverse: None,
-        undoes: None,
-        quiet: false,
-    }
+    Action::new(
+        target,
+        format!("label {} {arguments}", target.describe()),
+        format!("kubectl label {} {arguments} --overwrite", target.kubectl_object()),
+        Mutation::patch(target, PatchKind::Merge, json!({"metadata": {"labels": labels}})),
+    )
 }
 
 /// Creates the dialog for nodes' taints.
 pub fn taints_dialog(targets: Vec<ObjectRef>) -> Dialog {
-    let (title, shown) = (title("Taint", &targets), targets.clone());
+    let (title, shown) = (title("Taint", &targets, "objects"), targets.clone());
     let mut fields = Fields::default();
     let typed = fields.add(Field::text("taints", "").hint("key=value:NoSchedule adds one, key- removes it"));
     Dialog::new(title, "Taint", move |dialog, cx| {
@@ -151,27 +130,19 @@ fn of_node(cx: &Context<'_>, target: &ObjectRef) -> Option<Vec<Taint>> {
 
 /// Creates the action that changes taints, with its undo. It fails if the taints have changed meanwhile.
 fn taint_action(target: &ObjectRef, arguments: &str, before: &[Taint], after: &[Taint]) -> Action {
-    let step = |from: &[Taint], to: &[Taint], arguments: String| {
+    let step = |from: &[Taint], to: &[Taint], arguments: &str| {
         // A node without taints has no list of them: its value is null to a test.
         let from = (!from.is_empty()).then_some(from);
         let patch = json!([
             {"op": "test", "path": "/spec/taints", "value": from},
             {"op": "add", "path": "/spec/taints", "value": to},
         ]);
-        Action {
-            title: format!("taint {} {arguments}", target.describe()),
-            target: target.clone(),
-            kubectl: format!("kubectl taint node {} {arguments} --overwrite", target.name),
-            mutation: Mutation::Patch {
-                target: target.clone(),
-                subresource: None,
-                kind: PatchKind::Json,
-                body: patch,
-            },
-            inverse: None,
-            undoes: None,
-            quiet: false,
-        }
+        Action::new(
+            target,
+            format!("taint {} {arguments}", target.describe()),
+            format!("kubectl taint node {} {arguments} --overwrite", target.name),
+            Mutation::patch(target, PatchKind::Json, patch),
+        )
     };
     let back = |from: &[Taint], to: &[Taint]| {
         let is = |a: &Taint, b: &Taint| a.key == b.key && a.effect == b.effect;
@@ -181,7 +152,5 @@ fn taint_action(target: &ObjectRef, arguments: &str, before: &[Taint], after: &[
             removed.map(|t| format!("{}:{}-", t.key, t.effect)).chain(set.map(taint::text)).collect();
         arguments.join(" ")
     };
-    let mut action = step(before, after, arguments.to_owned());
-    action.inverse = Some(Box::new(step(after, before, back(after, before))));
-    action
+    step(before, after, arguments).undone_by(step(after, before, &back(after, before)))
 }

@@ -19,3 +19,13 @@ pub mod restart;
 pub mod scale;
 pub mod set_image;
 pub mod snapshot;
+
+use console_data::resource::ObjectRef;
+
+/// Returns the title of a dialog: `Delete Pod default/web`, or `Delete 3 objects`.
+fn title(verb: &str, targets: &[ObjectRef], plural: &str) -> String {
+    match targets {
+        [one] => format!("{verb} {}", one.describe()),
+        many => format!("{verb} {} {plural}", many.len()),
+    }
+}

@@ -24,27 +24,17 @@ pub fn cordon(cx: &Context<'_>, node: &ObjectRef, unschedulable: bool) -> Effect
 
 /// Creates the action that cordons or uncordons a node, with its undo.
 pub(crate) fn action(node: &ObjectRef, unschedulable: bool) -> Action {
-    let mut change = cordon_action(node, unschedulable);
-    change.inverse = Some(Box::new(cordon_action(node, !unschedulable)));
-    change
+    cordon_action(node, unschedulable).undone_by(cordon_action(node, !unschedulable))
 }
 
 fn cordon_action(node: &ObjectRef, unschedulable: bool) -> Action {
     let verb = if unschedulable { "cordon" } else { "uncordon" };
     // kubectl removes the field on uncordon; null does so in a merge patch.
     let value = if unschedulable { json!(true) } else { json!(null) };
-    Action {
-        title: format!("{verb} {}", node.describe()),
-        target: node.clone(),
-        kubectl: format!("kubectl {verb} {}", node.name),
-        mutation: Mutation::Patch {
-            target: node.clone(),
-            subresource: None,
-            kind: PatchKind::Merge,
-            body: json!({"spec": {"unschedulable": value}}),
-        },
-        inverse: None,
-        undoes: None,
-        quiet: false,
-    }
+    Action::new(
+        node,
+        format!("{verb} {}", node.describe()),
+        format!("kubectl {verb} {}", node.name),
+        Mutation::patch(node, PatchKind::Merge, json!({"spec": {"unschedulable": value}})),
+    )
 }

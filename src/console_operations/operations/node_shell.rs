@@ -28,28 +28,16 @@ pub fn fresh_pod(node: &str, settings: &NodeShell) -> ObjectRef {
 
 /// Creates the action that creates the pod. It has no undo, because the console deletes the pod when the shell ends.
 pub fn make(node: &str, settings: &NodeShell, pod: &ObjectRef) -> Action {
-    Action {
-        title: format!("shell on Node {}: create {} from {}", clean(node), pod.describe(), settings.image),
-        target: pod.clone(),
-        kubectl: settings.kubectl(node),
-        mutation: Mutation::Create { target: pod.clone(), body: settings.pod(node, &pod.name) },
-        inverse: None,
-        undoes: None,
-        quiet: true,
-    }
+    let title = format!("shell on Node {}: create {} from {}", clean(node), pod.describe(), settings.image);
+    let mutation = Mutation::create(pod, settings.pod(node, &pod.name));
+    Action::new(pod, title, settings.kubectl(node), mutation).quietly()
 }
 
 /// Creates the action that deletes the pod.
 pub fn remove(pod: &ObjectRef) -> Action {
-    Action {
-        title: format!("remove the node shell's {}", pod.describe()),
-        target: pod.clone(),
-        kubectl: format!("kubectl delete pod {}{}", pod.name, pod.kubectl_namespace()),
-        mutation: Mutation::delete(pod),
-        inverse: None,
-        undoes: None,
-        quiet: true,
-    }
+    let title = format!("remove the node shell's {}", pod.describe());
+    let kubectl = format!("kubectl delete pod {}{}", pod.name, pod.kubectl_namespace());
+    Action::new(pod, title, kubectl, Mutation::delete(pod)).quietly()
 }
 
 /// Returns the pods of other consoles' shells, with their nodes, without unpacking any.
@@ -111,10 +99,8 @@ pub fn removal_dialog(stores: &Stores) -> Result<Dialog, String> {
         let effects: Vec<Effect> =
             removable.map(|(pod, _)| Effect::Act(Box::new(Action { quiet: false, ..remove(pod) }))).collect();
         if effects.is_empty() { Err("no pod is selected".to_owned()) } else { Ok(effects) }
-    });
-    for line in lines {
-        dialog = dialog.line(line);
-    }
+    })
+    .lines(lines);
     if more > 0 {
         dialog = dialog.line(format!("and {more} more"));
     }

@@ -5,6 +5,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 
 use super::delete::listing;
+use super::title;
 use crate::effect::{Dialog, Effect};
 use console_data::action::{Action, Mutation, PatchKind};
 use console_data::context::Context;
@@ -23,18 +24,11 @@ pub fn show_dialog(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
             return vec![Effect::failed(format!("{}: {}", target.describe(), PAUSED))];
         }
     }
-    let title = match targets {
-        [one] => format!("Restart {}", one.describe()),
-        many => format!("Restart {} workloads", many.len()),
-    };
     let restarted = targets.to_vec();
-    let mut dialog = Dialog::new(title, "Restart", move |_, cx| {
+    let dialog = Dialog::new(title("Restart", targets, "workloads"), "Restart", move |_, cx| {
         let restart = |target| Effect::Act(Box::new(action(target, cx.now)));
         Ok(restarted.iter().map(restart).collect())
     });
-    for line in listing(targets) {
-        dialog = dialog.line(line);
-    }
     let pods = match targets {
         [one] => template::object(cx.stores, one).as_ref().and_then(template::replicas),
         _ => None,
@@ -44,8 +38,8 @@ pub fn show_dialog(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
         Some(pods) => format!("{pods} pods are"),
         None => "pods are".to_owned(),
     };
-    dialog = dialog.line(format!("Its {pods} replaced step by step, as its strategy allows."));
-    vec![Effect::ShowDialog(Box::new(dialog))]
+    let effect = format!("Its {pods} replaced step by step, as its strategy allows.");
+    vec![Effect::ShowDialog(Box::new(dialog.lines(listing(targets)).line(effect)))]
 }
 
 /// Returns whether rollouts of the Deployment are paused.
@@ -61,23 +55,11 @@ const PAUSED: &str = "can't restart paused deployment (run rollout resume first)
 pub(crate) fn action(target: &ObjectRef, now: Timestamp) -> Action {
     let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let stamp = json!({annotation::RESTARTED_AT: now});
-    Action {
-        title: format!("restart {}", target.describe()),
-        target: target.clone(),
-        kubectl: format!(
-            "kubectl rollout restart {}/{}{}",
-            target.kind.kubectl_name(),
-            target.name,
-            target.kubectl_namespace()
-        ),
-        mutation: Mutation::Patch {
-            target: target.clone(),
-            subresource: None,
-            kind: PatchKind::Strategic,
-            body: json!({"spec": {"template": {"metadata": {"annotations": stamp}}}}),
-        },
-        inverse: None,
-        undoes: None,
-        quiet: false,
-    }
+    let body = json!({"spec": {"template": {"metadata": {"annotations": stamp}}}});
+    Action::new(
+        target,
+        format!("restart {}", target.describe()),
+        format!("kubectl rollout restart {}", target.kubectl_object()),
+        Mutation::patch(target, PatchKind::Strategic, body),
+    )
 }

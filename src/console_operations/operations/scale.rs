@@ -12,6 +12,7 @@ use futures::future::join_all;
 use kube::Client;
 use serde_json::json;
 
+use super::title;
 use crate::dialog::{Field, FieldId, Fields, Note, Number};
 use crate::effect::{Dialog, Effect, Outbox};
 use console_data::action::{Action, Mutation, PatchKind, error_text};
@@ -123,10 +124,7 @@ fn open_dialog_with(cx: &Context<'_>, targets: Vec<ObjectRef>, desired: Option<i
 
 /// Creates the dialog, prefilled with the present counts or the requested one.
 fn dialog(cx: &Context<'_>, targets: Vec<ObjectRef>, desired: Option<i32>) -> Dialog {
-    let title = match targets.as_slice() {
-        [one] => format!("Scale {}", one.describe()),
-        many => format!("Scale {} workloads", many.len()),
-    };
+    let title = title("Scale", &targets, "workloads");
     let names = names(&targets);
     let mut fields = Fields::default();
     let items: Vec<Item> = targets
@@ -331,29 +329,17 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
 /// Creates the action that sets the count, with its undo if the previous count is known.
 pub fn action(target: &ObjectRef, before: Option<i32>, desired: i32) -> Action {
     let change = before.map_or_else(|| format!("to {desired}"), |before| format!("{before} → {desired}"));
-    Action {
-        title: format!("scale {} {change}", target.describe()),
-        target: target.clone(),
-        kubectl: format!(
-            "kubectl scale {}/{}{} --replicas={desired}",
-            target.kind.kubectl_name(),
-            target.name,
-            target.kubectl_namespace()
-        ),
-        mutation: Mutation::Patch {
-            target: target.clone(),
-            subresource: Some("scale"),
-            kind: PatchKind::Merge,
-            body: json!({"spec": {"replicas": desired}}),
-        },
-        inverse: before.map(|before| {
-            let mut back = action(target, None, before);
-            back.title = format!("scale {} {desired} → {before}", target.describe());
-            Box::new(back)
-        }),
-        undoes: None,
-        quiet: false,
-    }
+    let body = json!({"spec": {"replicas": desired}});
+    Action::new(
+        target,
+        format!("scale {} {change}", target.describe()),
+        format!("kubectl scale {} --replicas={desired}", target.kubectl_object()),
+        Mutation::patch_subresource(target, "scale", PatchKind::Merge, body),
+    )
+    .undone_by(before.map(|before| {
+        let title = format!("scale {} {desired} → {before}", target.describe());
+        Action { title, ..action(target, None, before) }
+    }))
 }
 
 /// Returns the count of a workload in the stores; `None` for other kinds.

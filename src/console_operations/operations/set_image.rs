@@ -87,21 +87,13 @@ fn image_action(target: &ObjectRef, changed: &[(String, String, String)]) -> Act
         changed.iter().map(|(name, _, new)| (name.as_str(), new.as_str())).collect();
     let back: Vec<(&str, &str)> =
         changed.iter().map(|(name, old, _)| (name.as_str(), old.as_str())).collect();
-    let mut action = images(target, &forward);
-    action.inverse = Some(Box::new(images(target, &back)));
-    action
+    images(target, &forward).undone_by(images(target, &back))
 }
 
 fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
     let list: Vec<Value> = images.iter().map(|(name, image)| json!({"name": name, "image": image})).collect();
     let assignments: Vec<String> = images.iter().map(|(name, image)| format!("{name}={image}")).collect();
-    let kubectl = format!(
-        "kubectl set image {}/{}{} {}",
-        target.kind.kubectl_name(),
-        target.name,
-        target.kubectl_namespace(),
-        assignments.join(" ")
-    );
+    let kubectl = format!("kubectl set image {} {}", target.kubectl_object(), assignments.join(" "));
     if target.kind.is::<Pod>() {
         return patch(target, kubectl, &assignments, json!({"spec": {"containers": list}}));
     }
@@ -112,20 +104,8 @@ fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
 }
 
 fn patch(target: &ObjectRef, kubectl: String, assignments: &[String], body: Value) -> Action {
-    Action {
-        title: format!("set image of {} {}", target.describe(), assignments.join(" ")),
-        target: target.clone(),
-        kubectl,
-        mutation: Mutation::Patch {
-            target: target.clone(),
-            subresource: None,
-            kind: PatchKind::Strategic,
-            body,
-        },
-        inverse: None,
-        undoes: None,
-        quiet: false,
-    }
+    let title = format!("set image of {} {}", target.describe(), assignments.join(" "));
+    Action::new(target, title, kubectl, Mutation::patch(target, PatchKind::Strategic, body))
 }
 
 fn pod_of<'a>(cx: &Context<'a>, target: &ObjectRef) -> Option<&'a Pod> {

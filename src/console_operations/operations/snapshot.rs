@@ -136,16 +136,10 @@ async fn fork(out: Outbox, forks: Arc<dyn Fork>, snapshot: ObjectRef, directory:
     let directory = std::path::absolute(&directory).unwrap_or(directory);
     let made = forks.fork(snapshot.name.clone(), directory.clone()).await;
     let place = directory.display().to_string();
-    let action = Action {
-        title: format!("fork snapshot {} to {place}", snapshot.name),
-        kubectl: fork_command(&snapshot.name, &place),
-        // The cluster does not change.
-        mutation: Mutation::All(Vec::new()),
-        target: snapshot,
-        inverse: None,
-        undoes: None,
-        quiet: made.is_ok(),
-    };
+    let title = format!("fork snapshot {} to {place}", snapshot.name);
+    let kubectl = fork_command(&snapshot.name, &place);
+    let action = Action::new(&snapshot, title, kubectl, Mutation::nothing());
+    let action = Action { quiet: made.is_ok(), ..action };
     let note = made.as_ref().ok().map(|forked| {
         let objects = console_toolkit::text::counted(forked.objects, "object");
         Toast::done(format!("{place} holds {objects}; podium --data-dir {} starts it", shell_word(&place)))
@@ -162,7 +156,8 @@ fn create(kind: &Kind, name: &str, metadata: &Value, spec: &Value) -> (ObjectRef
         "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec,
     });
     let target = ObjectRef { kind: kind.clone(), namespace: None, name: name.to_owned(), uid: None };
-    (target.clone(), Mutation::Create { target, body })
+    let mutation = Mutation::create(&target, body);
+    (target, mutation)
 }
 
 fn claims_of(claims: bool) -> Value {
@@ -171,15 +166,8 @@ fn claims_of(claims: bool) -> Value {
 
 fn save(kind: &Kind, name: &str, claims: bool) -> Action {
     let (target, mutation) = create(kind, name, &json!({"name": name}), &claims_of(claims));
-    Action {
-        title: format!("save snapshot {name}"),
-        kubectl: format!("podium snapshot save {name}{}", if claims { " --claims" } else { "" }),
-        inverse: None,
-        mutation,
-        target,
-        undoes: None,
-        quiet: false,
-    }
+    let kubectl = format!("podium snapshot save {name}{}", if claims { " --claims" } else { "" });
+    Action::new(&target, format!("save snapshot {name}"), kubectl, mutation)
 }
 
 fn restore(kind: &Kind, snapshot: &ObjectRef, claims: bool) -> Action {
@@ -188,13 +176,6 @@ fn restore(kind: &Kind, snapshot: &ObjectRef, claims: bool) -> Action {
     let mut spec = claims_of(claims);
     spec["snapshot"] = json!(name);
     let (_, mutation) = create(kind, name, &json!({"generateName": format!("{prefix}-")}), &spec);
-    Action {
-        title: format!("restore snapshot {name}"),
-        kubectl: format!("podium snapshot restore {name}{}", if claims { " --claims" } else { "" }),
-        inverse: None,
-        mutation,
-        target: snapshot.clone(),
-        undoes: None,
-        quiet: false,
-    }
+    let kubectl = format!("podium snapshot restore {name}{}", if claims { " --claims" } else { "" });
+    Action::new(snapshot, format!("restore snapshot {name}"), kubectl, mutation)
 }

@@ -137,7 +137,7 @@ impl Row {
     }
 
     fn action(&self, title: String, kubectl: String, mutation: Mutation) -> Action {
-        Action { title, target: self.target(), kubectl, mutation, inverse: None, undoes: None, quiet: false }
+        Action::new(&self.target(), title, kubectl, mutation)
     }
 
     /// Returns the action that starts the drill; `None` without a manifest.
@@ -161,12 +161,7 @@ impl Row {
     }
 
     fn patch(&self, title: &str, kubectl: String, spec: &Value) -> Action {
-        let mutation = Mutation::Patch {
-            target: self.target(),
-            subresource: None,
-            kind: PatchKind::Merge,
-            body: json!({"spec": spec}),
-        };
+        let mutation = Mutation::patch(&self.target(), PatchKind::Merge, json!({"spec": spec}));
         self.action(format!("{title} {}", self.name), kubectl, mutation)
     }
 

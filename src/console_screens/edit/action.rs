@@ -11,41 +11,21 @@ use console_toolkit::text::{clean, fit_middle};
 /// later changes of other clients stay.
 pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
     let before = editable::strip(base);
-    let action = |title: String, mutation: Mutation, patch: &Value| Action {
-        title,
-        target: target.clone(),
-        kubectl: kubectl(target, patch),
-        mutation,
-        inverse: None,
-        undoes: None,
-        quiet: false,
+    let action = |title: String, mutation: Mutation, patch: &Value| {
+        Action::new(target, title, kubectl(target, patch), mutation)
     };
     let back = merge::patch(typed, &before);
-    let undo = Mutation::Patch {
-        target: target.clone(),
-        subresource: None,
-        kind: PatchKind::Merge,
-        body: back.clone(),
-    };
+    let undo = Mutation::patch(target, PatchKind::Merge, back.clone());
     let replace = Mutation::Replace { target: target.clone(), body: editable::whole(typed, base) };
     let changes = changed(target, &before, typed);
     let back_to = changed(target, typed, &before);
-    let mut save =
-        action(format!("edit {}{changes}", target.describe()), replace, &merge::patch(&before, typed));
-    let mut undo = action(format!("undo the edit of {}{back_to}", target.describe()), undo, &back);
+    let title = format!("edit {}{changes}", target.describe());
+    let undo = action(format!("undo the edit of {}{back_to}", target.describe()), undo, &back);
     // Redo patches only the changed fields, too: the version that the replacement was based on is outdated by then.
     let forth = merge::patch(&before, typed);
-    let redo = Mutation::Patch {
-        target: target.clone(),
-        subresource: None,
-        kind: PatchKind::Merge,
-        body: forth.clone(),
-    };
-    let mut redo = action(format!("edit {}{changes}", target.describe()), redo, &forth);
-    redo.inverse = Some(Box::new(undo.clone()));
-    undo.inverse = Some(Box::new(redo));
-    save.inverse = Some(Box::new(undo));
-    save
+    let redo = Mutation::patch(target, PatchKind::Merge, forth.clone());
+    let redo = action(title.clone(), redo, &forth).undone_by(undo.clone());
+    action(title, replace, &forth).undone_by(undo.undone_by(redo))
 }
 
 /// Maximum width of a value in a title, in columns.
@@ -77,10 +57,5 @@ fn changed(target: &ObjectRef, before: &Value, typed: &Value) -> String {
 
 fn kubectl(target: &ObjectRef, patch: &Value) -> String {
     let quoted = patch.to_string().replace('\'', "'\\''");
-    format!(
-        "kubectl patch {}/{}{} --type=merge -p '{quoted}'",
-        target.kind.kubectl_name(),
-        target.name,
-        target.kubectl_namespace()
-    )
+    format!("kubectl patch {} --type=merge -p '{quoted}'", target.kubectl_object())
 }

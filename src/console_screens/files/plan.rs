@@ -222,9 +222,7 @@ fn dialog(path: &Path, planned: Vec<PlannedObject>) -> Dialog {
     for warning in warnings {
         dialog = dialog.warning(warning);
     }
-    for line in lines {
-        dialog = dialog.line(line);
-    }
+    dialog = dialog.lines(lines);
     if contested { dialog.fields(fields).careful() } else { dialog }
 }
 
@@ -261,14 +259,9 @@ fn action(path: &Path, planned: &[PlannedObject], force: bool) -> Option<Action>
         many => format!("{many} objects"),
     };
     let name = path.file_name().map_or_else(|| file.to_string(), |name| name.to_string_lossy().into_owned());
-    let act = |verb: &str, kubectl: String, mutations: Vec<Mutation>| Action {
-        title: format!("{verb} {name}: {count}"),
-        target: ObjectRef { uid: None, ..first.target.clone() },
-        kubectl,
-        mutation: Mutation::All(mutations),
-        inverse: None,
-        undoes: None,
-        quiet: false,
+    let target = ObjectRef { uid: None, ..first.target.clone() };
+    let act = |verb: &str, kubectl: String, mutations: Vec<Mutation>| {
+        Action::new(&target, format!("{verb} {name}: {count}"), kubectl, Mutation::All(mutations))
     };
     let new = goes.iter().all(|one| one.outcome == ApplyOutcome::Created);
     let delete = |one: &&PlannedObject| Mutation::delete(&one.target);
@@ -282,7 +275,7 @@ fn action(path: &Path, planned: &[PlannedObject], force: bool) -> Option<Action>
         format!("kubectl apply --server-side --field-manager={FIELD_MANAGER}{taking}{namespace} -f {file}"),
         goes.iter().map(apply).collect(),
     );
-    Some(Action { inverse: new.then(|| Box::new(back)), ..applied })
+    Some(applied.undone_by(new.then_some(back)))
 }
 
 #[cfg(test)]

@@ -68,53 +68,32 @@ pub(crate) fn undo(
     let back = json!([
         { "op": "replace", "path": "/spec/template", "value": template.to_value() },
     ]);
-    let action = |title: String, kubectl: String, body: Value| Action {
-        title,
-        target: target.clone(),
-        kubectl,
-        mutation: Mutation::Patch { target: target.clone(), subresource: None, kind: PatchKind::Json, body },
-        inverse: None,
-        undoes: None,
-        quiet: false,
+    let action = |title: String, kubectl: String, body: Value| {
+        Action::new(target, title, kubectl, Mutation::patch(target, PatchKind::Json, body))
     };
     let kubectl = format!("kubectl rollout undo{} deployment/{}", target.kubectl_namespace(), target.name);
     let title = format!("undo {} to revision {number}", target.describe());
     let to_revision = format!("{kubectl} --to-revision={number}");
-    let mut inverse = action(format!("revert the undo of {}", target.describe()), kubectl, back);
+    let inverse = action(format!("revert the undo of {}", target.describe()), kubectl, back);
     // Redo replaces only the template: the annotations would be those of an outdated revision.
     let forth = json!([{ "op": "replace", "path": "/spec/template", "value": body[0]["value"] }]);
-    let mut redo = action(title.clone(), to_revision.clone(), forth);
-    redo.inverse = Some(Box::new(inverse.clone()));
-    inverse.inverse = Some(Box::new(redo));
-    let mut undo = action(title, to_revision, body);
-    undo.inverse = Some(Box::new(inverse));
-    Ok(undo)
+    let redo = action(title.clone(), to_revision.clone(), forth).undone_by(inverse.clone());
+    Ok(action(title, to_revision, body).undone_by(inverse.undone_by(redo)))
 }
 
 /// Pauses or resumes the rollout.
 pub(crate) fn pause(target: &ObjectRef, paused: bool) -> Action {
     let one = |paused: bool| {
         let verb = if paused { "pause" } else { "resume" };
-        Action {
-            title: format!("{verb} {}", target.describe()),
-            target: target.clone(),
-            kubectl: format!(
-                "kubectl rollout {verb}{} deployment/{}",
-                target.kubectl_namespace(),
-                target.name
-            ),
-            mutation: Mutation::Patch {
-                target: target.clone(),
-                subresource: None,
-                kind: PatchKind::Strategic,
-                body: json!({ "spec": { "paused": if paused { json!(true) } else { Value::Null } } }),
-            },
-            inverse: None,
-            undoes: None,
-            quiet: false,
-        }
+        let body = json!({ "spec": { "paused": if paused { json!(true) } else { Value::Null } } });
+        Action::new(
+            target,
+            format!("{verb} {}", target.describe()),
+            format!("kubectl rollout {verb}{} deployment/{}", target.kubectl_namespace(), target.name),
+            Mutation::patch(target, PatchKind::Strategic, body),
+        )
     };
-    Action { inverse: Some(Box::new(one(!paused))), ..one(paused) }
+    one(paused).undone_by(one(!paused))
 }
 
 #[cfg(test)]

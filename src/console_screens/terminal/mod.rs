@@ -548,19 +548,12 @@ async fn forward_events(out: Outbox, session: Session, mut events: mpsc::Receive
 }
 
 fn add_debugger(pod: &ObjectRef, debug: &DebugPlan) -> Action {
-    Action {
-        title: format!("debug {} with {} in {}", pod.describe(), debug.image, debug.name),
-        target: pod.clone(),
-        kubectl: debug.kubectl(pod.namespace.as_deref().unwrap_or("default"), &pod.name),
-        mutation: Mutation::Patch {
-            target: pod.clone(),
-            subresource: Some("ephemeralcontainers"),
-            kind: PatchKind::Strategic,
-            body: debug.patch(),
-        },
-        // An ephemeral container cannot be removed.
-        inverse: None,
-        undoes: None,
-        quiet: true,
-    }
+    // It has no undo: an ephemeral container cannot be removed.
+    Action::new(
+        pod,
+        format!("debug {} with {} in {}", pod.describe(), debug.image, debug.name),
+        debug.kubectl(pod.namespace.as_deref().unwrap_or("default"), &pod.name),
+        Mutation::patch_subresource(pod, "ephemeralcontainers", PatchKind::Strategic, debug.patch()),
+    )
+    .quietly()
 }

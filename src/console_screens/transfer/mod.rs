@@ -251,16 +251,8 @@ async fn run(out: Outbox, pod: ObjectRef, plan: Plan, progress: Arc<Progress>) {
         CopyOutcome::Whole(_) => None,
         CopyOutcome::Failed(why) => Some(why.clone()),
     };
-    let action = Action {
-        title: plan.describe(&pod),
-        target: pod.clone(),
-        kubectl: plan.kubectl(&pod),
-        // The copy was made by exec, and cannot be undone.
-        mutation: Mutation::All(Vec::new()),
-        inverse: None,
-        undoes: None,
-        quiet: true,
-    };
+    // The copy was made by exec, and cannot be undone.
+    let action = Action::new(&pod, plan.describe(&pod), plan.kubectl(&pod), Mutation::nothing()).quietly();
     let outcome = Outcome { action, error, after: None };
     out.send(Message::ActionEnded(Box::new(outcome))).await;
     out.data(TransferData::Over(TransferEnd(copied))).await;

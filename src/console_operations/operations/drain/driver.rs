@@ -98,7 +98,7 @@ async fn close(out: &Outbox, target: &ObjectRef, options: &Options) -> Result<()
 /// Creates the journal entry for the drain of a node.
 fn journal_row(target: &ObjectRef, options: &Options, is_cordoned: bool) -> Action {
     let cordon = node::action(target, true);
-    let uncordon = Action { inverse: Some(Box::new(cordon.clone())), ..node::action(target, false) };
+    let uncordon = node::action(target, false).undone_by(cordon.clone());
     let was = if is_cordoned { " (was already cordoned)" } else { "" };
     Action {
         title: format!("drain {}{was}", target.describe()),
@@ -316,15 +316,7 @@ fn removal(row: &Row, options: &Options) -> Action {
         );
         ("evict", kubectl, Mutation::Evict { target: target.clone(), params })
     };
-    Action {
-        title: format!("{verb} {}", target.describe()),
-        kubectl,
-        target,
-        mutation,
-        inverse: None,
-        undoes: None,
-        quiet: true,
-    }
+    Action::new(&target, format!("{verb} {}", target.describe()), kubectl, mutation).quietly()
 }
 
 #[cfg(test)]

@@ -9,15 +9,16 @@ use super::budget::BudgetTracker;
 use super::plan::{Options, PodDeleteStatus, plan};
 use crate::dialog::{Field, Fields, Note};
 use crate::effect::{Dialog, Effect};
-use crate::operations::delete;
+use crate::operations::{delete, title};
 use console_data::context::Context;
 use console_data::resource::ObjectRef;
 
 /// Creates the dialog. The user must type the nodes' name, and undrained nodes are listed.
 pub fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
-    let (title, expected) = match targets.as_slice() {
-        [one] => (format!("Remove {}", one.describe()), one.name.clone()),
-        many => (format!("Remove {} nodes", many.len()), format!("{} nodes", many.len())),
+    let title = title("Remove", &targets, "nodes");
+    let expected = match targets.as_slice() {
+        [one] => one.name.clone(),
+        many => format!("{} nodes", many.len()),
     };
     let (typed, shown, listed) = (expected.clone(), targets.clone(), delete::listing(&targets));
     let mut fields = Fields::default();
@@ -29,10 +30,8 @@ pub fn dialog(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         let delete_action = |target| delete::action(target, PropagationPolicy::Background, None, false);
         Ok(targets.iter().map(|target| Effect::Act(Box::new(delete_action(target)))).collect())
     })
-    .line("Removing a node is permanent: its pods are terminated and their data on it is lost.");
-    for line in listed {
-        dialog = dialog.line(line);
-    }
+    .line("Removing a node is permanent: its pods are terminated and their data on it is lost.")
+    .lines(listed);
     if hidden > 0 {
         dialog = dialog.warning(format!("{hidden} of these are marked but hidden by the filter"));
     }

@@ -22,15 +22,9 @@ fn create(kind: &Kind, spec: &FaultSpec, is_taken: impl Fn(&str) -> bool) -> Act
     let body = json!({"apiVersion": kind.api_version(), "kind": kind.kind,
         "metadata": {"name": name}, "spec": spec});
     let fault = ObjectRef { kind: kind.clone(), namespace: None, name, uid: None };
-    Action {
-        title: format!("break {}", fault.describe()),
-        kubectl: format!("kubectl create -f - <<< '{}'", body.to_string().replace('\'', r"'\''")),
-        mutation: Mutation::Create { target: fault.clone(), body },
-        inverse: Some(Box::new(delete(&fault))),
-        target: fault,
-        undoes: None,
-        quiet: false,
-    }
+    let kubectl = format!("kubectl create -f - <<< '{}'", body.to_string().replace('\'', r"'\''"));
+    let mutation = Mutation::create(&fault, body);
+    Action::new(&fault, format!("break {}", fault.describe()), kubectl, mutation).undone_by(delete(&fault))
 }
 
 /// Returns a free name: `poweroff-node-node-1`; with a number if the name is taken, possibly by an ended fault.
@@ -74,28 +68,22 @@ pub(crate) fn action(target: &ObjectRef, fault: &Value) -> Action {
     again["apiVersion"] = Value::String(target.kind.api_version());
     again["kind"] = Value::String(target.kind.kind.clone());
     let recreated = ObjectRef { uid: None, ..target.clone() };
-    let inverse = Action {
-        title: format!("break {} again", recreated.describe()),
-        kubectl: format!("kubectl create -f - <<< '{}'", again.to_string().replace('\'', r"'\''")),
-        mutation: Mutation::Create { target: recreated.clone(), body: again },
-        target: recreated.clone(),
-        inverse: Some(Box::new(delete(&recreated))),
-        undoes: None,
-        quiet: false,
-    };
-    Action { inverse: Some(Box::new(inverse)), ..delete(target) }
+    let inverse = Action::new(
+        &recreated,
+        format!("break {} again", recreated.describe()),
+        format!("kubectl create -f - <<< '{}'", again.to_string().replace('\'', r"'\''")),
+        Mutation::create(&recreated, again),
+    );
+    delete(target).undone_by(inverse.undone_by(delete(&recreated)))
 }
 
 fn delete(target: &ObjectRef) -> Action {
-    Action {
-        title: format!("heal {}", target.describe()),
-        target: target.clone(),
-        kubectl: format!("podium fault heal {}", target.name),
-        mutation: Mutation::delete(target),
-        inverse: None,
-        undoes: None,
-        quiet: false,
-    }
+    Action::new(
+        target,
+        format!("heal {}", target.describe()),
+        format!("podium fault heal {}", target.name),
+        Mutation::delete(target),
+    )
 }
 
 #[cfg(test)]
