@@ -4,28 +4,26 @@
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::Resource;
+use kube::{Api, Client, Resource};
+use serde_json::Value;
 use std::sync::Arc;
 
-use super::decoded;
-use super::resource::{Kind, KindFacts, ResourceKey};
-use super::store::{Change, Delta, Object};
-use base::sort::CollectMap;
+use super::decoded::{self, JsonObject, api_of_version};
+use super::resource::{Kind, ResourceKey};
+use super::store::{Change, Delta, Object, ObjectPacker};
 use extension::fault::Fault;
 use extension::node_fence::NodeFence;
 use object::TypedKind;
 
-/// Verbs of every resource here.
-const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
-
-/// A resource as known before discovery.
-struct Builtin {
-    resource: fn() -> ResourceKey,
-    kind: fn() -> String,
-    namespaced: bool,
-    short_names: &'static [&'static str],
-    subresources: &'static [(&'static str, &'static [&'static str])],
+/// A resource with a type in the console, as known before discovery.
+pub(crate) struct Builtin {
+    pub(crate) resource: fn() -> ResourceKey,
+    pub(crate) kind: fn() -> Kind,
     read: ReadList,
+    /// Turns an object of a watch into the store's form. The watcher reads all kinds as JSON.
+    pub(crate) decode: fn(&mut ObjectPacker, Value) -> serde_json::Result<Arc<dyn Object>>,
+    /// Returns the API of all objects, or of those in a namespace.
+    pub(crate) api: fn(Client, Option<&str>) -> Api<JsonObject>,
 }
 
 /// Reads the JSON text of a list as a delta that replaces all objects.
@@ -43,72 +41,54 @@ where
     Ok(Delta::of(vec![Change::Reset(objects)]))
 }
 
-const SCALE: (&str, &[&str]) = ("scale", &["get", "patch", "update"]);
+/// An object that is not packed is cloned, because the clone is smaller than the parsed original.
+fn decode<K: Object + TypedKind>(
+    packer: &mut ObjectPacker,
+    json: Value,
+) -> serde_json::Result<Arc<dyn Object>> {
+    let object = K::decode(json)?;
+    Ok(packer.keep(Arc::new(if ObjectPacker::packs::<K>() { object } else { object.clone() })))
+}
 
-const fn builtin<K: Resource<DynamicType = ()> + Object + TypedKind>(
-    namespaced: bool,
-    short_names: &'static [&'static str],
-    subresources: &'static [(&'static str, &'static [&'static str])],
-) -> Builtin {
+fn api<K: TypedKind>(client: Client, namespace: Option<&str>) -> Api<JsonObject> {
+    api_of_version(client, K::kind(), K::version(), namespace)
+}
+
+const fn builtin<K: Resource<DynamicType = ()> + Object + TypedKind>() -> Builtin {
     Builtin {
         resource: ResourceKey::of::<K>,
-        kind: || <K as Resource>::kind(&()).into_owned(),
-        namespaced,
-        short_names,
-        subresources,
+        kind: Kind::of_type::<K>,
         read: read::<K>,
+        decode: decode::<K>,
+        api: api::<K>,
     }
+}
+
+/// Returns the kind of Deployments, with k9s' short name besides the server's.
+fn deployment() -> Kind {
+    let mut facts = (*Kind::of_type::<Deployment>()).clone();
+    facts.short_names.push("dp".to_owned());
+    Kind::new(facts)
 }
 
 /// The resources in the order in which the console lists them.
-const ALL: [Builtin; 8] = [
-    builtin::<Namespace>(false, &["ns"], &[]),
-    builtin::<Node>(false, &["no"], &[]),
-    builtin::<Pod>(
-        true,
-        &["po"],
-        &[
-            ("log", &["get"]),
-            ("exec", &["create", "get"]),
-            ("attach", &["create", "get"]),
-            ("portforward", &["create", "get"]),
-            ("ephemeralcontainers", &["get", "patch", "update"]),
-            ("eviction", &["create"]),
-        ],
-    ),
-    builtin::<Deployment>(true, &["deploy", "dp"], &[SCALE]),
-    builtin::<ReplicaSet>(true, &["rs"], &[SCALE]),
-    builtin::<Event>(true, &["ev"], &[]),
-    builtin::<Service>(true, &["svc"], &[]),
-    builtin::<PodDisruptionBudget>(true, &["pdb"], &[]),
+static ALL: [Builtin; 8] = [
+    builtin::<Namespace>(),
+    builtin::<Node>(),
+    builtin::<Pod>(),
+    Builtin { kind: deployment, ..builtin::<Deployment>() },
+    builtin::<ReplicaSet>(),
+    builtin::<Event>(),
+    builtin::<Service>(),
+    builtin::<PodDisruptionBudget>(),
 ];
 
 /// Podium's own kinds that have views; if the server serves them, the console watches their objects, too.
-const PODIUM_KINDS: [Builtin; 2] = [builtin::<Fault>(false, &[], &[]), builtin::<NodeFence>(false, &[], &[])];
-
-impl Builtin {
-    fn kind(&self) -> Kind {
-        let kind = (self.kind)();
-        let set = |verbs: &[&str]| verbs.iter().map(ToString::to_string).collect();
-        Kind::new(KindFacts {
-            resource: (self.resource)(),
-            singular: kind.to_lowercase(),
-            kind,
-            namespaced: self.namespaced,
-            short_names: self.short_names.iter().map(ToString::to_string).collect(),
-            verbs: set(&VERBS),
-            subresources: self
-                .subresources
-                .iter()
-                .map(|(name, verbs)| ((*name).to_owned(), set(verbs)))
-                .collect_map(),
-        })
-    }
-}
+static PODIUM_KINDS: [Builtin; 2] = [builtin::<Fault>(), builtin::<NodeFence>()];
 
 /// Returns the built-in kinds, without Podium's own, which other servers do not have.
 pub fn kinds() -> Vec<Kind> {
-    ALL.iter().map(Builtin::kind).collect()
+    ALL.iter().map(|known| (known.kind)()).collect()
 }
 
 /// Returns the resources of the built-in kinds, without Podium's own; the console always watches them.
@@ -121,15 +101,19 @@ pub fn all_resources() -> Vec<ResourceKey> {
     ALL.iter().chain(&PODIUM_KINDS).map(|known| (known.resource)()).collect()
 }
 
+/// Returns the built-in resource, or the one of Podium's own, with this key.
+pub(crate) fn find(resource: &ResourceKey) -> Option<&'static Builtin> {
+    ALL.iter().chain(&PODIUM_KINDS).find(|known| (known.resource)() == *resource)
+}
+
 /// Returns the function that reads a list of this resource as the console's own type; `None` for other resources.
 pub(crate) fn reader(resource: &ResourceKey) -> Option<ReadList> {
-    let known = ALL.iter().chain(&PODIUM_KINDS).find(|known| (known.resource)() == *resource)?;
-    Some(known.read)
+    Some(find(resource)?.read)
 }
 
 /// Reports whether the resource is a built-in one or one of Podium's own.
 pub fn contains(resource: &ResourceKey) -> bool {
-    ALL.iter().chain(&PODIUM_KINDS).any(|known| (known.resource)() == *resource)
+    find(resource).is_some()
 }
 
 /// Reports whether this is a kind of Podium's own, which other servers do not have.
@@ -142,7 +126,6 @@ pub fn is_podium_kind(resource: &ResourceKey) -> bool {
 /// # Panics
 /// If the console has no view of the type. This is a bug, and the first use reveals it.
 pub fn kind<K: Resource<DynamicType = ()>>() -> Kind {
-    let resource = ResourceKey::of::<K>();
-    let known = ALL.iter().chain(&PODIUM_KINDS).find(|known| (known.resource)() == resource);
-    known.expect("the table above has the type").kind()
+    let known = find(&ResourceKey::of::<K>()).expect("the table above has the type");
+    (known.kind)()
 }

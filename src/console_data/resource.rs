@@ -12,8 +12,10 @@ use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Api, Client, Resource};
 
+use base::sort::CollectMap;
 use console_toolkit::text::clean;
 use object::names::path_segment;
+use object::{Subresource, TypedKind};
 
 /// The uid of an object; the key of every selection and mark.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,6 +91,21 @@ pub struct KindFacts {
     pub subresources: BTreeMap<String, BTreeSet<String>>,
 }
 
+/// The verbs of every kind that is known before discovery answers.
+const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
+
+/// Returns the verbs of a subresource; `None` if the console does not use it.
+fn verbs(subresource: Subresource) -> Option<&'static [&'static str]> {
+    let verbs: &[&str] = match subresource {
+        Subresource::Log => &["get"],
+        Subresource::Exec | Subresource::Attach | Subresource::PortForward => &["create", "get"],
+        Subresource::Eviction => &["create"],
+        Subresource::EphemeralContainers | Subresource::Scale => &["get", "patch", "update"],
+        _ => return None,
+    };
+    Some(verbs)
+}
+
 /// One resource of the server. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kind(Arc<KindFacts>);
@@ -97,6 +114,32 @@ impl Kind {
     /// Creates a kind from its facts.
     pub fn new(facts: KindFacts) -> Self {
         Self(Arc::new(facts))
+    }
+
+    /// Returns the kind of a type, as every server serves it: for use before discovery answers.
+    pub fn of_type<K: TypedKind>() -> Self {
+        Self::built_in(K::kind(), K::version())
+    }
+
+    /// Returns a kind in a version, with the subresources that the console uses.
+    pub(crate) fn built_in(kind: object::Kind, version: &'static str) -> Self {
+        let info = kind.info();
+        let set = |verbs: &[&str]| verbs.iter().map(ToString::to_string).collect();
+        let subresources = info.subresources.iter();
+        let subresources = subresources.filter_map(|one| Some((one.path().to_owned(), set(verbs(*one)?))));
+        Self::new(KindFacts {
+            resource: ResourceKey {
+                group: info.group.into(),
+                version: version.into(),
+                plural: info.plural.into(),
+            },
+            kind: info.name.to_owned(),
+            singular: info.singular.to_owned(),
+            namespaced: info.namespaced(),
+            short_names: info.short_names.iter().map(ToString::to_string).collect(),
+            verbs: set(&VERBS),
+            subresources: subresources.collect_map(),
+        })
     }
 
     /// Returns the description that `kube` needs to build paths.

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::resource::{Kind, KindFacts, ResourceKey};
-use base::sort::CollectMap;
+use object::KindInfo;
 
 /// A workload kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,37 +51,40 @@ impl Workload {
         Self::Pod,
     ];
 
-    /// Returns API group, plural name, and kind.
-    const fn names(self) -> (&'static str, &'static str, &'static str) {
+    fn object_kind(self) -> object::Kind {
         match self {
-            Self::Deployment => ("apps", "deployments", "Deployment"),
-            Self::StatefulSet => ("apps", "statefulsets", "StatefulSet"),
-            Self::DaemonSet => ("apps", "daemonsets", "DaemonSet"),
-            Self::ReplicaSet => ("apps", "replicasets", "ReplicaSet"),
-            Self::ReplicationController => ("", "replicationcontrollers", "ReplicationController"),
-            Self::Job => ("batch", "jobs", "Job"),
-            Self::CronJob => ("batch", "cronjobs", "CronJob"),
-            Self::Pod => ("", "pods", "Pod"),
+            Self::Deployment => object::Kind::Deployment,
+            Self::StatefulSet => object::Kind::StatefulSet,
+            Self::DaemonSet => object::Kind::DaemonSet,
+            Self::ReplicaSet => object::Kind::ReplicaSet,
+            Self::ReplicationController => object::Kind::ReplicationController,
+            Self::Job => object::Kind::Job,
+            Self::CronJob => object::Kind::CronJob,
+            Self::Pod => object::Kind::Pod,
         }
+    }
+
+    fn info(self) -> &'static KindInfo {
+        self.object_kind().info()
     }
 
     /// Returns the kind's name: `Deployment`.
     pub(crate) fn kind_name(self) -> &'static str {
-        self.names().2
+        self.info().name
     }
 
     /// Returns the workload kind of a resource, in any served version.
     pub fn of(resource: &ResourceKey) -> Option<Self> {
         Self::ALL.into_iter().find(|one| {
-            let (group, plural, _) = one.names();
-            resource.plural == plural && resource.group == group
+            let info = one.info();
+            resource.plural == info.plural && resource.group == info.group
         })
     }
 
     /// Returns the workload kind of an owner reference.
     pub(crate) fn of_owner(api_version: &str, kind: &str) -> Option<Self> {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        Self::ALL.into_iter().find(|one| one.names().0 == group && one.kind_name() == kind)
+        Self::ALL.into_iter().find(|one| one.info().group == group && one.kind_name() == kind)
     }
 
     /// Reports whether the row of this owner covers objects of this kind, which then have no row.
@@ -91,23 +94,8 @@ impl Workload {
 
     /// Returns the kind as every Kubernetes serves it, for use before discovery answers.
     pub fn kind(self) -> Kind {
-        let (group, plural, kind) = self.names();
-        let scales = !matches!(self, Self::DaemonSet | Self::Job | Self::CronJob | Self::Pod);
-        let scale = scales.then(|| ("scale".to_owned(), set(&["get", "patch", "update"])));
-        Kind::new(KindFacts {
-            resource: ResourceKey { group: group.into(), version: "v1".into(), plural: plural.into() },
-            kind: kind.to_owned(),
-            singular: kind.to_lowercase(),
-            namespaced: true,
-            short_names: Vec::new(),
-            verbs: set(&["create", "delete", "get", "list", "patch", "update", "watch"]),
-            subresources: scale.collect_map(),
-        })
+        Kind::built_in(self.object_kind(), self.info().version)
     }
-}
-
-fn set(names: &[&str]) -> BTreeSet<String> {
-    names.iter().map(ToString::to_string).collect()
 }
 
 /// Returns the table's pseudo-kind.

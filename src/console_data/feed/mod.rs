@@ -6,7 +6,6 @@
 mod observed_client;
 mod table;
 mod usage;
-mod watched;
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -16,9 +15,7 @@ use std::time::Duration;
 
 use base::task::JoinSet;
 use futures::{FutureExt, StreamExt};
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt;
@@ -27,7 +24,7 @@ use kube::{Api, Client};
 use tokio::sync::{Notify, mpsc};
 
 use super::action::{error_text, request_error};
-use super::builtin_kinds;
+use super::builtin_kinds::{self, Builtin};
 use super::catalogue;
 use super::decoded::JsonObject;
 use super::links::{Link, UnavailableReason};
@@ -37,9 +34,6 @@ use super::server_table::Include;
 use super::store::{Change, Delta, Object, ObjectPacker};
 use base::backoff::BackoffPolicy;
 use base::clock::{Clock, saturating_after};
-use extension::fault::Fault;
-use extension::node_fence::NodeFence;
-use watched::WatchedKind;
 
 /// The maximum number of changes taken from a watch at a time; prevents one message per object in a burst.
 const BATCH: usize = 512;
@@ -78,20 +72,6 @@ pub struct Feed {
     /// The task that polls pod metrics, while they are needed.
     pod_usage: JoinSet<()>,
 }
-
-/// The kinds with a type in the console; true if they are namespaced.
-const TYPED: [(fn() -> WatchedKind, bool); 10] = [
-    (WatchedKind::of::<Namespace>, false),
-    (WatchedKind::of::<Node>, false),
-    (WatchedKind::of::<Fault>, false),
-    (WatchedKind::of::<NodeFence>, false),
-    (WatchedKind::of::<Pod>, true),
-    (WatchedKind::of::<Deployment>, true),
-    (WatchedKind::of::<ReplicaSet>, true),
-    (WatchedKind::of::<Event>, true),
-    (WatchedKind::of::<Service>, true),
-    (WatchedKind::of::<PodDisruptionBudget>, true),
-];
 
 /// The context of every watch: client, channel to the loop, and retry policy.
 #[derive(Clone)]
@@ -154,10 +134,9 @@ impl Feed {
         if !self.needed.insert(resource.clone()) {
             return;
         }
-        let kind = TYPED.iter().map(|(kind, is_namespaced)| (kind(), *is_namespaced));
-        if let Some((kind, is_namespaced)) = kind.into_iter().find(|(kind, _)| kind.resource == *resource) {
-            let fallback = is_namespaced.then(|| self.fallback.clone());
-            self.watches.spawn(follow(self.context.clone(), kind, fallback));
+        if let Some(known) = builtin_kinds::find(resource) {
+            let fallback = (known.kind)().namespaced.then(|| self.fallback.clone());
+            self.watches.spawn(follow(self.context.clone(), known, fallback));
         }
         // The rows of pods also depend on whether metrics are available.
         let measured = [ResourceKey::of::<Node>(), ResourceKey::of::<Pod>()];
@@ -271,18 +250,18 @@ impl FeedContext {
 
 /// Watches a kind in all namespaces, or in `fallback` if the server forbids that. After a refusal it retries only at the
 /// user's request.
-async fn follow(context: FeedContext, kind: WatchedKind, fallback: Option<String>) {
+async fn follow(context: FeedContext, kind: &'static Builtin, fallback: Option<String>) {
     loop {
         let mut refusal = None;
         for namespace in std::iter::once(None).chain(fallback.as_deref().map(Some)) {
-            match watch(&context, &kind, namespace).await {
+            match watch(&context, kind, namespace).await {
                 FeedEnd::Refused(why) => refusal = Some(why),
                 FeedEnd::LoopEnded => return,
             }
         }
         let Some(refusal) = refusal else { return };
         let retried = context.retry.notified();
-        if context.report(Link::Refused(kind.resource.clone(), refusal)).await.is_err() {
+        if context.report(Link::Refused((kind.resource)(), refusal)).await.is_err() {
             return;
         }
         retried.await;
@@ -294,10 +273,10 @@ enum FeedEnd {
     LoopEnded,
 }
 
-async fn watch(context: &FeedContext, kind: &WatchedKind, namespace: Option<&str>) -> FeedEnd {
-    let resource = kind.resource.clone();
+async fn watch(context: &FeedContext, kind: &Builtin, namespace: Option<&str>) -> FeedEnd {
+    let resource = (kind.resource)();
     let opened = Arc::new(Notify::new());
-    let api = kind.api(observed_client::client(context.client.clone(), opened.clone()), namespace);
+    let api = (kind.api)(observed_client::client(context.client.clone(), opened.clone()), namespace);
     let mut stream = std::pin::pin!(watcher(api, watcher::Config::default().page_size(PAGE.into())));
     let page = usize::from(PAGE);
     let mut keeper = ObjectPacker::default();
@@ -381,7 +360,7 @@ async fn watch(context: &FeedContext, kind: &WatchedKind, namespace: Option<&str
 
 /// Turns the object of an event into the store's form. An object that cannot be read is an error of the watch.
 fn decode(
-    kind: &WatchedKind,
+    kind: &Builtin,
     packer: &mut ObjectPacker,
     event: watcher::Event<JsonObject>,
 ) -> watcher::Result<watcher::Event<Arc<dyn Object>>> {
@@ -457,7 +436,8 @@ mod tests {
             retry: Arc::new(Notify::new()),
         };
         let mut watches = JoinSet::new();
-        watches.spawn(follow(context, WatchedKind::of::<Pod>(), Some("default".into())));
+        let pods = builtin_kinds::find(&ResourceKey::of::<Pod>()).unwrap();
+        watches.spawn(follow(context, pods, Some("default".into())));
         (watches, inbox)
     }
 

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::dialog::{Field, Fields};
 use crate::effect::{Dialog, Effect};
 use console_data::action::{Action, Mutation, PatchKind};
-use console_data::resource::{Kind, KindFacts, ObjectRef, ResourceKey};
+use console_data::resource::ObjectRef;
+use console_data::workloads::Workload;
 use console_toolkit::toast::Toast;
 
 /// The maximum length of a Job's name, because it becomes a label of the Job's pods.
@@ -57,8 +58,12 @@ fn trigger(target: &ObjectRef, cron_job: &Value, name: &str) -> Action {
         },
         "spec": template.get("spec").cloned().unwrap_or_default(),
     });
-    let job =
-        ObjectRef { kind: job_kind(), namespace: target.namespace.clone(), name: name.to_owned(), uid: None };
+    let job = ObjectRef {
+        kind: Workload::Job.kind(),
+        namespace: target.namespace.clone(),
+        name: name.to_owned(),
+        uid: None,
+    };
     let namespace = target.kubectl_namespace();
     let delete = Action::new(
         &job,
@@ -106,18 +111,6 @@ fn set_suspend(target: &ObjectRef, suspended: bool) -> Action {
     one(suspended).undone_by(one(!suspended))
 }
 
-fn job_kind() -> Kind {
-    Kind::new(KindFacts {
-        resource: ResourceKey { group: "batch".into(), version: "v1".into(), plural: "jobs".into() },
-        kind: "Job".into(),
-        singular: "job".into(),
-        namespaced: true,
-        short_names: Vec::new(),
-        verbs: ["create", "delete", "get"].map(String::from).into(),
-        subresources: std::collections::BTreeMap::new(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use kube::api::PropagationPolicy;
@@ -125,12 +118,7 @@ mod tests {
     use super::*;
 
     fn target() -> ObjectRef {
-        let kind = Kind::new(KindFacts {
-            resource: ResourceKey { group: "batch".into(), version: "v1".into(), plural: "cronjobs".into() },
-            kind: "CronJob".into(),
-            singular: "cronjob".into(),
-            ..(*job_kind()).clone()
-        });
+        let kind = Workload::CronJob.kind();
         ObjectRef { kind, namespace: Some("shop".into()), name: "nightly".into(), uid: None }
     }
 

@@ -1,6 +1,5 @@
 //! The list of drills, their state, and the changes that a player makes.
 
-use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use extension::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioRuns};
@@ -11,11 +10,8 @@ use serde_json::{Value, json};
 
 use console_data::action::{Action, Mutation, PatchKind, error_text};
 use console_data::decoded::TypedApi;
-use console_data::resource::{Kind, KindFacts, ObjectRef, ResourceKey, Uid};
+use console_data::resource::{Kind, ObjectRef, Uid};
 use console_operations::effect::Outbox;
-
-/// The resource, which only Podium's API serves.
-const PLURAL: &str = "scenarios";
 
 /// A drill, or another scenario of the cluster.
 #[derive(Clone, Debug)]
@@ -118,20 +114,7 @@ impl Row {
     }
 
     fn target(&self) -> ObjectRef {
-        let resource = ResourceKey {
-            group: Cow::Borrowed("podium.dev"),
-            version: Cow::Borrowed("v1alpha1"),
-            plural: Cow::Borrowed(PLURAL),
-        };
-        let kind = Kind::new(KindFacts {
-            resource,
-            kind: "Scenario".into(),
-            singular: "scenario".into(),
-            namespaced: false,
-            short_names: Vec::new(),
-            verbs: ["create", "delete", "get", "list", "patch"].map(str::to_owned).into(),
-            subresources: std::collections::BTreeMap::new(),
-        });
+        let kind = Kind::of_type::<Scenario>();
         let uid = self.played.as_ref().and_then(|one| one.metadata.uid.as_deref()).map(Uid::from);
         ObjectRef { kind, namespace: None, name: self.name.clone(), uid }
     }
