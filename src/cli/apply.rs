@@ -10,7 +10,7 @@ use super::output::{eprint_line, print_line};
 use super::runtime::runtime;
 pub(super) use cluster::apply::{ApplySummary, DEFAULT_NAMESPACE, Depth, Mode, apply_documents, read_files};
 use cluster::apply::{Warnings, apply_all, delete_all, read};
-use cluster::{default_data_dir, running_instance};
+use cluster::running_instance;
 
 pub(super) fn apply(request: &ManifestRequest) -> Result<()> {
     let (documents, mut errors) = read(&request.filename, depth(request));
@@ -99,10 +99,7 @@ pub(super) async fn client_by(kubeconfig: &Path) -> Result<Client> {
 /// Returns the path of the kubeconfig of the instance that runs on a data directory. A stopped instance leaves its
 /// kubeconfig there.
 fn kubeconfig_of(instance: &InstanceArgs) -> Result<PathBuf> {
-    let directory = match &instance.data_dir {
-        Some(directory) => directory.clone(),
-        None => default_data_dir()?,
-    };
+    let directory = instance.directory()?;
     let path = directory.join("kubeconfig");
     if running_instance(&directory).is_none() || !path.exists() {
         bail!("podium is not running on {}", directory.display());

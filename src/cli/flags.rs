@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anyhow::Result;
+
 use base::quote::shell_word;
-use cluster::{AuditConfig, MOST_HOLLOW_NODES, MOST_NODES, NetworkMode};
+use cluster::{AuditConfig, MOST_HOLLOW_NODES, MOST_NODES, NetworkMode, default_data_dir};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {
@@ -166,6 +168,14 @@ pub(super) struct InstanceArgs {
 }
 
 impl InstanceArgs {
+    /// Returns the data directory, or the default one.
+    pub(super) fn directory(&self) -> Result<PathBuf> {
+        match &self.data_dir {
+            Some(directory) => Ok(directory.clone()),
+            None => Ok(default_data_dir()?),
+        }
+    }
+
     /// Returns a command for the same instance, which a user may paste into a shell.
     pub(super) fn podium(&self, command: &str) -> String {
         let directory = self.data_dir.as_ref().map(|directory| directory.display().to_string());

@@ -10,7 +10,7 @@ use super::dev;
 use super::flags::InstanceArgs;
 use super::output::{print_line, print_table};
 use super::user_ids;
-use cluster::{DataDir, NetworkEntry, default_data_dir, remove_leftover_network, running_instance};
+use cluster::{DataDir, NetworkEntry, remove_leftover_network, running_instance};
 use host::running_hosts::{RunningHost, process, running_hosts, wait_for_end};
 
 /// Lists the node hosts of this user.
@@ -55,10 +55,7 @@ fn age(age: Duration) -> String {
 /// Stops the instance of a data directory, and ends the hosts that an earlier instance left there; then deletes the data,
 /// if requested.
 pub(super) fn stop(instance: &InstanceArgs, delete_data: bool) -> Result<()> {
-    let given = match &instance.data_dir {
-        Some(directory) => directory.clone(),
-        None => default_data_dir()?,
-    };
+    let given = instance.directory()?;
     let directory = real(&given);
     let mut ended = stop_instance(&directory)?;
     // An instance that was stopped just now has ended its own hosts; the hosts that still run were left by an earlier

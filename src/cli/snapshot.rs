@@ -23,7 +23,7 @@ use super::runtime::runtime;
 use base::count::counted;
 use base::quote::shell_word;
 use cluster::snapshots::{Files, restore_at_start};
-use cluster::{DataDir, default_data_dir, running_instance};
+use cluster::{DataDir, running_instance};
 use extension::cluster_snapshot::{
     COMPLETE, ClusterRestore, ClusterRestoreSpec, ClusterSnapshot, ClusterSnapshotSpec, READY, RestorePhase,
 };
@@ -100,10 +100,7 @@ pub(super) fn run(command: SnapshotCommand) -> Result<()> {
 }
 
 fn data_dir(instance: &InstanceArgs) -> Result<PathBuf> {
-    let given = match &instance.data_dir {
-        Some(directory) => directory.clone(),
-        None => default_data_dir()?,
-    };
+    let given = instance.directory()?;
     given.canonicalize().with_context(|| format!("cannot open the data directory {}", given.display()))
 }
 

@@ -19,7 +19,7 @@ use super::flags::InstanceArgs;
 use super::output::{eprint_line, print_line};
 use super::user_ids;
 use base::decimal_size::decimal_size;
-use cluster::{ConfigFile, Images, default_data_dir, open_images};
+use cluster::{ConfigFile, Images, open_images};
 use host::ImageUsers;
 use images::store::Provenance;
 use images::{ImageStore, remove_unused};
@@ -116,10 +116,7 @@ pub(super) fn run(command: ImageCommand) -> Result<()> {
 }
 
 fn data_dir(instance: &InstanceArgs) -> Result<PathBuf> {
-    let directory = match &instance.data_dir {
-        Some(directory) => directory.clone(),
-        None => default_data_dir()?,
-    };
+    let directory = instance.directory()?;
     // The canonical path, as the running instance has it, so that image roots can be compared.
     Ok(directory.canonicalize().unwrap_or(directory))
 }

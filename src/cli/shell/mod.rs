@@ -23,7 +23,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::apply::client_of;
 use super::flags::InstanceArgs;
 use super::output::eprint_line;
-use cluster::{NetworkEntry, default_data_dir, leaf_of, running_instance};
+use cluster::{NetworkEntry, leaf_of, running_instance};
 use context::ShellContext;
 use enter::EnteredNetwork;
 use object::well_known::annotation;
@@ -52,10 +52,7 @@ pub(super) struct ShellRequest {
 
 /// Replaces this process by the shell; returns, with the reason, only if the shell cannot be started.
 pub(super) fn run(request: &ShellRequest) -> Result<()> {
-    let given = match &request.instance.data_dir {
-        Some(directory) => directory.clone(),
-        None => default_data_dir()?,
-    };
+    let given = request.instance.directory()?;
     let data_dir = given.canonicalize().with_context(|| not_running(&given))?;
     let entry = entry_of(&data_dir)?;
     let leaf = leaf(request, &data_dir)?;
