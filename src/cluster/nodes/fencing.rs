@@ -17,21 +17,6 @@ const TO_STOP: Duration = Duration::from_secs(30);
 
 impl NodeRunner for Nodes {
     fn run_state(&self, name: &str) -> NodeRunState {
-        Self::run_state(self, name)
-    }
-
-    fn kill_for_certain(&self, name: &str) -> impl Future<Output = Result<(), FenceError>> + Send {
-        Self::kill_for_certain(self, name)
-    }
-
-    fn take_back(&self, name: &str, is_deleted: bool) -> impl Future<Output = Result<(), String>> + Send {
-        Self::take_back(self, name, is_deleted)
-    }
-}
-
-impl Nodes {
-    /// The state of a node.
-    pub fn run_state(&self, name: &str) -> NodeRunState {
         let Some(follower) = &self.follower else { return NodeRunState::Undeclared };
         let state = follower.state.lock();
         match state.slots.get(name).map(|slot| &slot.now) {
@@ -50,9 +35,7 @@ impl Nodes {
         }
     }
 
-    /// Stops a node's kubelet, which does not restart before the node is [taken back](Nodes::take_back), and kills all
-    /// its processes. Success means that no process of the node runs, which was verified. May be retried.
-    pub async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
+    async fn kill_for_certain(&self, name: &str) -> Result<(), FenceError> {
         let follower = self.follower.as_ref().ok_or_else(|| FenceError::NotLocal(name.into()))?;
         let (running, hollow) = {
             let mut state = follower.state.lock();
@@ -94,7 +77,7 @@ impl Nodes {
     /// Takes a fenced node back into service. A node with dead processes is restarted; one whose processes may still
     /// run gets a new kubelet over them. If `is_deleted`, its Node object was deleted, and a dead node does not start
     /// again.
-    pub async fn take_back(&self, name: &str, is_deleted: bool) -> Result<(), String> {
+    async fn take_back(&self, name: &str, is_deleted: bool) -> Result<(), String> {
         let Some(follower) = &self.follower else { return Ok(()) };
         let running = {
             let mut state = follower.state.lock();
@@ -122,7 +105,9 @@ impl Nodes {
         follower.changed.notify_one();
         Ok(())
     }
+}
 
+impl Nodes {
     /// Waits until a starting node runs (true) or could not be started (false).
     pub(super) async fn wait_until_started(follower: &Follower, name: &str) -> bool {
         loop {

@@ -7,6 +7,7 @@ use super::Nodes;
 use super::context::{Host, RunningNode};
 use super::follow::{Follower, NodeState};
 use kubelet::runtime::hollow::HollowRuntime;
+use operators::fencing::NodeRunner;
 
 /// The operation is not possible for a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
