@@ -3,6 +3,7 @@
 //! The schemas are generated: nested objects as operators' code generators write them, with descriptions, patterns,
 //! enums, formats, defaults and some CEL rules, from 30 to 100 kB of JSON.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -168,40 +169,13 @@ fn definition(n: usize) -> (Value, usize) {
     (definition, length)
 }
 
-const WORDS: [&str; 32] = [
-    "the",
-    "resource",
-    "field",
-    "specifies",
-    "name",
-    "of",
-    "a",
-    "reference",
-    "to",
-    "object",
-    "which",
-    "must",
-    "be",
-    "in",
-    "same",
-    "namespace",
-    "when",
-    "empty",
-    "defaults",
-    "controller",
-    "selector",
-    "template",
-    "policy",
-    "value",
-    "optional",
-    "immutable",
-    "after",
-    "creation",
-    "timeout",
-    "seconds",
-    "before",
-    "retry",
-];
+static WORDS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    "the resource field specifies name of a reference to object which must be in same namespace when empty \
+     defaults controller selector template policy value optional immutable after creation timeout seconds \
+     before retry"
+        .split(' ')
+        .collect()
+});
 
 /// Generates schemas: different ones for different numbers, and always the same one for the same number.
 struct Writer {

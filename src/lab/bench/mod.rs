@@ -23,6 +23,7 @@ mod workloads;
 use std::time::Duration;
 
 use anyhow::Result;
+use clap::ValueEnum;
 
 pub(crate) use traffic::{PROGRAM as TRAFFIC_PROGRAM, main as traffic_main};
 
@@ -60,23 +61,11 @@ pub(crate) enum Suite {
     Soak,
 }
 
-const ALL: [Suite; 11] = [
-    Suite::Start,
-    Suite::Disk,
-    Suite::Api,
-    Suite::Workloads,
-    Suite::Pods,
-    Suite::Images,
-    Suite::Probes,
-    Suite::Network,
-    Suite::Scheduler,
-    Suite::Definitions,
-    Suite::Console,
-];
-
 /// Runs the suites (all but the soak, if none is named) and prints each result at once; a soak takes `soak_minutes`.
 pub(crate) fn run(suites: &[Suite], soak_minutes: f64, console: &ConsoleSizes) -> Result<()> {
-    let suites = if suites.is_empty() { &ALL } else { suites };
+    let variants = Suite::value_variants().iter().copied();
+    let all: Vec<Suite> = variants.filter(|suite| *suite != Suite::Soak).collect();
+    let suites = if suites.is_empty() { all.as_slice() } else { suites };
     podium::cli::runtime::runtime()?.block_on(async {
         if in_memory(&std::env::temp_dir()) {
             let place = std::env::temp_dir();

@@ -5,25 +5,8 @@ use std::time::Duration;
 
 use super::checks::Checks;
 use super::clients;
-use super::plan::{Fault, NODES, StaleKind};
+use super::plan::{Fault, NODES};
 use super::world::{World, node_name};
-use object::Kind;
-
-impl StaleKind {
-    fn kind(self) -> Kind {
-        match self {
-            Self::Pod => Kind::Pod,
-            Self::ReplicaSet => Kind::ReplicaSet,
-            Self::Deployment => Kind::Deployment,
-            Self::StatefulSet => Kind::StatefulSet,
-            Self::Node => Kind::Node,
-            Self::DaemonSet => Kind::DaemonSet,
-            Self::Job => Kind::Job,
-            Self::CronJob => Kind::CronJob,
-            Self::EndpointSlice => Kind::EndpointSlice,
-        }
-    }
-}
 
 /// The interval at which a planned crash checks if the last write before it has been made.
 const LOOK: Duration = Duration::from_millis(5);
@@ -69,7 +52,7 @@ pub(super) async fn inject(world: Arc<World>, checks: Arc<Checks>, fault: Fault)
         }
         Fault::StaleView { kind, lasts, forgets } => {
             let Some(plane) = world.plane() else { return };
-            plane.store.hold_views(Some(kind.kind()));
+            plane.store.hold_views(Some(kind));
             tokio::time::sleep(lasts).await;
             if forgets {
                 plane.api.compact(plane.api.revision());

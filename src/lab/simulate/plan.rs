@@ -9,6 +9,8 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
+use object::Kind;
+
 /// The number of nodes; they are numbered from 0.
 pub(super) const NODES: usize = 4;
 /// The namespaces that clients work in; the second has a quota.
@@ -95,7 +97,7 @@ pub(super) enum Fault {
     RefuseWrites { after: u64, lasts: Duration },
     /// The caches of a kind receive no changes for a while; if `forgets`, the history is compacted meanwhile, so that
     /// they miss single changes.
-    StaleView { kind: StaleKind, lasts: Duration, forgets: bool },
+    StaleView { kind: Kind, lasts: Duration, forgets: bool },
     /// The disk completes no write for a while.
     Stall { lasts: Duration },
     /// A node loses power, with everything that runs on it.
@@ -110,20 +112,6 @@ pub(super) enum Fault {
     Fence { node: usize, lasts: Duration },
     /// The wall clock is wrong by this number of seconds for a while.
     ClockStep { seconds: i64, lasts: Duration },
-}
-
-/// The kind with stale caches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StaleKind {
-    Pod,
-    ReplicaSet,
-    Deployment,
-    StatefulSet,
-    Node,
-    DaemonSet,
-    Job,
-    CronJob,
-    EndpointSlice,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,7 +231,7 @@ fn of_other_kinds(seed: u64, end: u64, begins_calm: bool) -> Vec<(Duration, Plan
     let every = random.random_range(40_000..160_000);
     let mut at = random.random_range(10_000..every);
     while at < end && !begins_calm {
-        let kinds = [StaleKind::DaemonSet, StaleKind::Job, StaleKind::CronJob, StaleKind::EndpointSlice];
+        let kinds = [Kind::DaemonSet, Kind::Job, Kind::CronJob, Kind::EndpointSlice];
         let fault = Fault::StaleView {
             kind: kinds[random.random_range(0..kinds.len())],
             lasts: seconds(&mut random, 70),
@@ -329,13 +317,8 @@ fn fault(random: &mut SmallRng) -> Fault {
         },
         22..36 => Fault::RefuseWrites { after: random.random_range(0..12), lasts: seconds(random, 5) },
         36..50 => Fault::StaleView {
-            kind: [
-                StaleKind::Pod,
-                StaleKind::ReplicaSet,
-                StaleKind::Deployment,
-                StaleKind::StatefulSet,
-                StaleKind::Node,
-            ][random.random_range(0..5)],
+            kind: [Kind::Pod, Kind::ReplicaSet, Kind::Deployment, Kind::StatefulSet, Kind::Node]
+                [random.random_range(0..5)],
             lasts: seconds(random, 40),
             forgets: random.random(),
         },
