@@ -9,6 +9,7 @@ use kube::api::{
     ValidationDirective,
 };
 use kube::runtime::watcher;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::changes::editable;
@@ -28,7 +29,7 @@ impl EntryId {
 }
 
 /// The format of a patch body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PatchKind {
     /// A JSON merge patch (RFC 7386).
     Merge,

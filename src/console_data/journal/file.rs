@@ -63,19 +63,12 @@ struct SavedRef {
 
 #[derive(Serialize, Deserialize)]
 enum SavedMutation {
-    Patch { target: SavedRef, subresource: Option<String>, kind: SavedPatch, body: Value },
+    Patch { target: SavedRef, subresource: Option<String>, kind: PatchKind, body: Value },
     Replace { target: SavedRef, body: Value },
     Create { target: SavedRef, body: Value },
     Apply { target: SavedRef, body: Value, force: bool },
     Delete { target: SavedRef, grace_seconds: Option<u32>, policy: Option<String> },
     All(Vec<SavedMutation>),
-}
-
-#[derive(Serialize, Deserialize)]
-enum SavedPatch {
-    Merge,
-    Strategic,
-    Json,
 }
 
 /// Formats an entry as a line with its line end.
@@ -245,11 +238,7 @@ fn keep_mutation(mutation: &Mutation) -> Option<SavedMutation> {
         Mutation::Patch { target, subresource, kind, body } => SavedMutation::Patch {
             target: keep_ref(target),
             subresource: subresource.map(ToOwned::to_owned),
-            kind: match kind {
-                PatchKind::Merge => SavedPatch::Merge,
-                PatchKind::Strategic => SavedPatch::Strategic,
-                PatchKind::Json => SavedPatch::Json,
-            },
+            kind: *kind,
             body: body.clone(),
         },
         Mutation::Replace { target, body } => {
@@ -319,11 +308,7 @@ fn take_mutation(saved: SavedMutation) -> Option<Mutation> {
                 Some(name) => Some(*SUBRESOURCES.iter().find(|known| **known == name)?),
                 None => None,
             },
-            kind: match kind {
-                SavedPatch::Merge => PatchKind::Merge,
-                SavedPatch::Strategic => PatchKind::Strategic,
-                SavedPatch::Json => PatchKind::Json,
-            },
+            kind,
             body,
         },
         SavedMutation::Replace { target, body } => Mutation::Replace { target: take_ref(target), body },
@@ -447,6 +432,23 @@ mod tests {
         let third = read(dir.path(), &cluster);
         assert_eq!(third[1].undo_state, UndoState::Undone);
         assert!(read(dir.path(), &Uid::from("other")).is_empty(), "another cluster has its own");
+    }
+
+    #[test]
+    fn a_line_of_an_earlier_console_is_read_and_written_unchanged_con_17() {
+        let target = r#"{"group":"apps","version":"v1","plural":"deployments","kind":"Deployment","singular":"deployment","namespaced":true,"namespace":"default","name":"web","uid":"u1"}"#;
+        let earlier = [
+            r#"{"key":"1000-0000002a","at":"1970-01-01T00:00:01Z","#,
+            r#""action":{"title":"scale web 1 → 3","kubectl":"kubectl scale","target":TARGET,"#,
+            r#""mutation":{"Patch":{"target":TARGET,"subresource":"scale","kind":"Merge","body":{"a":[1]}}},"#,
+            r#""inverse":{"title":"delete web","kubectl":"kubectl delete","target":TARGET,"#,
+            r#""mutation":{"All":[{"Delete":{"target":TARGET,"grace_seconds":null,"policy":"Background"}}]},"#,
+            r#""inverse":null}},"error":null,"after":{"b":null},"undoes":null}"#,
+        ];
+        let earlier = earlier.concat().replace("TARGET", target) + "\n";
+        let read = entries(&earlier);
+        assert!(read[0].inverse().is_ok());
+        assert_eq!(line(&read[0], None), earlier);
     }
 
     #[test]
