@@ -193,7 +193,7 @@ fn unit(suffix: &str) -> Option<(i128, i32)> {
         _ => {
             let digits = suffix.strip_prefix(['e', 'E'])?;
             let exponent: i32 = digits.parse().ok()?;
-            return (exponent.abs() <= 30).then_some((10, exponent));
+            return (-30..=30).contains(&exponent).then_some((10, exponent));
         }
     })
 }
@@ -267,6 +267,7 @@ mod tests {
         for bad in ["", ".", "1.2.3", "1ki", "m", "1 Gi", "0x1", "1e", "1e999", "--1", "1Gib", "NaN"] {
             assert_eq!(Amount::parse(bad), Err(QuantityError), "{bad}");
         }
+        assert_eq!(Amount::parse("1e-2147483648"), Err(QuantityError));
     }
 
     #[test]
