@@ -399,14 +399,18 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
         ("int", Val::Uint(number)) => {
             i64::try_from(*number).map(Val::Int).map_err(|_| other("integer overflow"))
         }
-        ("int", Val::Double(number)) if number.abs() < 9.2e18 => Ok(Val::Int(*number as i64)),
+        // As in cel-go, the bounds are exclusive: 2^63 in either direction, and 2^64.
+        ("int", Val::Double(number)) if number.abs() < 2_f64.powi(63) => Ok(Val::Int(*number as i64)),
         ("int", Val::Double(_)) => Err(other("integer overflow")),
         ("int", Val::Text(text)) => text.parse().map(Val::Int).map_err(|_| bad("string", text)),
         ("int", Val::Time(time)) => Ok(Val::Int(time.as_second())),
         ("uint", Val::Int(number)) => {
             u64::try_from(*number).map(Val::Uint).map_err(|_| other("unsigned integer overflow"))
         }
-        ("uint", Val::Double(number)) if (0.0..1.8e19).contains(number) => Ok(Val::Uint(*number as u64)),
+        ("uint", Val::Double(number)) if (0.0..2_f64.powi(64)).contains(number) => {
+            Ok(Val::Uint(*number as u64))
+        }
+        ("uint", Val::Double(_)) => Err(other("unsigned integer overflow")),
         ("uint", Val::Text(text)) => text.parse().map(Val::Uint).map_err(|_| bad("string", text)),
         ("double", Val::Int(_) | Val::Uint(_)) => Ok(Val::Double(value.as_double())),
         ("double", Val::Text(text)) => text.parse().map(Val::Double).map_err(|_| bad("string", text)),
