@@ -109,7 +109,11 @@ const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
             "getEscapedPath",
         ],
     ),
-    ("list", Type::List, &["split", "findAll", "slice", "distinct", "sort", "flatten"]),
+    (
+        "list",
+        Type::List,
+        &["split", "findAll", "slice", "distinct", "sort", "@sortByAssociatedKeys", "flatten", "lists.range"],
+    ),
     ("double", Type::Double, &["double", "asApproximateFloat"]),
     (
         "dyn",

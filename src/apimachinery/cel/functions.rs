@@ -83,6 +83,10 @@ fn library<'a>(
             Ok(if value.is_some() { values[0].clone() } else { or.clone() })
         }
         ("jsonpatch.escapeKey", [Val::Text(key)]) => Ok(Val::text(key.replace('~', "~0").replace('/', "~1"))),
+        ("lists.range", [Val::Int(count)]) => {
+            let count = (*count).max(0);
+            budget.take(count.unsigned_abs()).map(|()| Val::list((0..count).map(Val::Int).collect()))
+        }
         ("strings.quote", [Val::Text(text)]) => Ok(Val::text(format::quoted(text))),
         ("format.named", [Val::Text(text)]) => {
             Ok(named_formats::find(text).map_or(Val::Optional(None), |name| Val::some(Val::Format(name))))
@@ -199,12 +203,17 @@ fn of_text<'a>(
         },
         ("indexOf", [Val::Text(part)]) => place(text.find(&**part)),
         ("lastIndexOf", [Val::Text(part)]) => place(text.rfind(&**part)),
-        ("indexOf", [Val::Text(part), Val::Int(from)]) => {
-            let Some(from) = letter(*from, text.chars().count()) else {
+        ("indexOf" | "lastIndexOf", [Val::Text(part), Val::Int(from)]) => {
+            let Ok(from) = usize::try_from(*from) else {
                 return Some(Err(other(format!("index out of range: {from}"))));
             };
-            let start = text.char_indices().nth(from).map_or(text.len(), |(at, _)| at);
-            place(text[start..].find(&**part).map(|at| at + start))
+            match text.char_indices().nth(from) {
+                // The empty string is everywhere, lastly at the end.
+                _ if part.is_empty() => int(from.min(text.chars().count())),
+                None => Val::Int(-1),
+                Some((at, _)) if name == "indexOf" => place(text[at..].find(&**part).map(|found| at + found)),
+                Some((at, _)) => place(text[..text.floor_char_boundary(at + part.len())].rfind(&**part)),
+            }
         }
         ("substring", [Val::Int(from), end @ ..]) if end.len() <= 1 => {
             let count = text.chars().count();
@@ -258,13 +267,8 @@ fn of_text<'a>(
 
 fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
     let items = list.items()?;
-    // Sorting reads each string about log2(n) times for n strings.
-    let rounds = u64::from(items.len().checked_ilog2().unwrap_or(0) + 1);
-    let letters = items.iter().filter(|item| matches!(item, Val::Text(_) | Val::Bytes(_)));
-    let letters = letters.fold(0_u64, |sum, text| sum.saturating_add(text.size().unwrap_or(0) as u64 / 10));
     let cost = match name {
-        "sort" => (items.len() as u64 + letters).saturating_mul(rounds),
-        "min" | "max" | "isSorted" => items.len() as u64 + letters,
+        "min" | "max" | "isSorted" => reading_cost(&items),
         _ => items.len() as u64,
     };
     if let Err(error) = budget.take(cost) {
@@ -336,31 +340,69 @@ fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget
             }
             Val::list(seen)
         }
-        ("sort", []) => {
-            let is_ordered = |item: &Val<'a>| item.compare(item).is_some();
-            if !items.iter().all(is_ordered) {
-                return Some(Err(other("list elements must be comparable")));
+        ("sort", []) => return Some(sorted_by(items.clone(), items, budget)),
+        ("@sortByAssociatedKeys", [keys]) => return Some(sorted_by(items, keys.items()?, budget)),
+        ("flatten", depth) if depth.len() <= 1 => {
+            let depth = match depth {
+                [Val::Int(depth)] => *depth,
+                [] => 1,
+                _ => return None,
+            };
+            if depth < 0 {
+                return Some(Err(other("level must be non-negative")));
             }
-            if items.windows(2).any(|pair| pair[0].type_name() != pair[1].type_name()) {
-                return Some(Err(other("list elements must have the same type")));
-            }
-            let mut items = items;
-            // Values of one type are ordered, except for NaN, which comes first or last.
-            items.order_by(|a, b| ordered(a, b).unwrap_or_else(|| a.as_double().total_cmp(&b.as_double())));
-            Val::list(items)
-        }
-        ("flatten", []) => {
-            let lists = items.iter().filter(|item| item.type_name() == "list");
-            let count =
-                lists.fold(0_u64, |count, list| count.saturating_add(list.size().unwrap_or(0) as u64));
-            if let Err(error) = budget.take(count) {
+            let mut flat = Vec::new();
+            if let Err(error) = flatten(items, depth, &mut flat, budget) {
                 return Some(Err(error));
             }
-            let flat = items.iter().flat_map(|item| item.items().unwrap_or_else(|| vec![item.clone()]));
-            Val::list(flat.collect())
+            Val::list(flat)
         }
         _ => return None,
     }))
+}
+
+/// Returns the cost of reading each item once.
+fn reading_cost(items: &[Val<'_>]) -> u64 {
+    let letters = items.iter().filter(|item| matches!(item, Val::Text(_) | Val::Bytes(_)));
+    letters.fold(items.len() as u64, |sum, text| sum.saturating_add(text.size().unwrap_or(0) as u64 / 10))
+}
+
+/// Returns the items in the order of their keys.
+fn sorted_by<'a>(items: Vec<Val<'a>>, keys: Vec<Val<'a>>, budget: &mut Budget) -> Outcome<'a> {
+    // Sorting reads each key about log2(n) times for n keys.
+    let rounds = u64::from(keys.len().checked_ilog2().unwrap_or(0) + 1);
+    budget.take(reading_cost(&keys).saturating_mul(rounds))?;
+    if !keys.iter().all(|key| key.compare(key).is_some()) {
+        return Err(other("list elements must be comparable"));
+    }
+    if keys.windows(2).any(|pair| pair[0].type_name() != pair[1].type_name()) {
+        return Err(other("list elements must have the same type"));
+    }
+    let mut pairs: Vec<(Val<'a>, Val<'a>)> = keys.into_iter().zip(items).collect();
+    // Values of one type are ordered, except for NaN, which comes first or last.
+    let order = |a: &Val<'a>, b: &Val<'a>| {
+        a.compare(b).flatten().unwrap_or_else(|| a.as_double().total_cmp(&b.as_double()))
+    };
+    pairs.order_by(|(a, _), (b, _)| order(a, b));
+    Ok(Val::list(pairs.into_iter().map(|(_, item)| item).collect()))
+}
+
+/// Appends the items, and in place of a list its items, down to this depth.
+fn flatten<'a>(
+    items: Vec<Val<'a>>,
+    depth: i64,
+    flat: &mut Vec<Val<'a>>,
+    budget: &mut Budget,
+) -> Result<(), Error> {
+    for item in items {
+        if depth == 0 || item.type_name() != "list" {
+            flat.push(item);
+        } else {
+            budget.take(item.size().unwrap_or_default() as u64)?;
+            flatten(item.items().unwrap_or_default(), depth - 1, flat, budget)?;
+        }
+    }
+    Ok(())
 }
 
 fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {

@@ -118,8 +118,8 @@ pub(super) fn fault(at: usize, message: impl Into<String>) -> ExpressionError {
 }
 
 /// Names before a dot that are no values: `math.greatest(…)` is a function of that name.
-pub(super) const NAMESPACES: [&str; 8] =
-    ["optional", "math", "sets", "format", "ip", "cidr", "jsonpatch", "strings"];
+pub(super) const NAMESPACES: [&str; 9] =
+    ["optional", "math", "sets", "format", "ip", "cidr", "jsonpatch", "strings", "lists"];
 
 /// Returns the type of a name, as in `type(self.x) == string`.
 pub(super) fn type_named(name: &str) -> Option<&'static str> {

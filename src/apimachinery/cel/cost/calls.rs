@@ -130,7 +130,7 @@ fn list_price<'d>(
     nodes: &[Expr],
 ) -> Option<CallEstimate> {
     let number = |at: usize, otherwise: u64| {
-        nodes.get(at).and_then(integer).and_then(|n| u64::try_from(n).ok()).unwrap_or(otherwise)
+        nodes.get(at).and_then(integer).map_or(otherwise, |n| u64::try_from(n).unwrap_or(0))
     };
     Some(match (name, target, args) {
         ("slice", Some(of), [_, _]) => {
@@ -144,7 +144,7 @@ fn list_price<'d>(
             CallEstimate::list(of.size(), depth as f64)
         }
         ("distinct", Some(of), []) => CallEstimate::list(of.size().times(of.size()), 2.0),
-        ("sort", Some(of), []) => {
+        ("sort", Some(of), []) | ("@sortByAssociatedKeys", Some(_), &[of]) => {
             let letters = if of.kind.element().is_letters() { PER_LETTER } else { 0.0 };
             CallEstimate::list(of.size().times(of.size()), 2.0 + letters)
         }
@@ -256,7 +256,7 @@ pub(super) fn result<'d>(
     let first = target.or_else(|| args.first().copied()).map_or(Kind::Dyn, |value| value.kind.clone());
     match name {
         "split" | "findAll" => Kind::list(Kind::Text),
-        "slice" | "distinct" | "sort" | "reverse" | "or" | "-_" => first,
+        "slice" | "distinct" | "sort" | "@sortByAssociatedKeys" | "reverse" | "or" | "-_" => first,
         "flatten" => match first.element() {
             nested @ Kind::List(_) => nested,
             _ => first,

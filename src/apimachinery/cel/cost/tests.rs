@@ -228,3 +228,17 @@ fn functions_of_libraries_cost_what_kubernetes_says_api_14() {
         assert_eq!(cost(&texts, true, rule), expected, "{rule}");
     }
 }
+
+/// From cel-go's `TestListsCosts`.
+#[test]
+fn functions_of_lists_cost_what_cel_go_says_api_14() {
+    for (rule, expected) in [
+        ("lists.range(4) == [0, 1, 2, 3]", 26),
+        ("lists.range(4 / 2) == [0, 1]", u64::MAX),
+        ("[[1, 2], 3].flatten(1) == [1, 2, 3]", 44),
+        ("[[1, 2], 3].flatten(3) == [1, 2, 3]", 48),
+        ("[{'x':4}, {'x':3}].sortBy(m, m['x']) == [{'x':3}, {'x':4}]", 211),
+    ] {
+        assert_eq!(cost(&json!({"type": "object"}), true, rule), expected, "{rule}");
+    }
+}

@@ -3,6 +3,9 @@
 use super::{ACCUMULATOR, Call, Comprehension, Expr, ExprKind, PairsMacro, Select};
 use crate::cel::node::{ExpressionError, Literal, PairKind, fault};
 
+/// The name of the list that `sortBy` sorts, which no source can write.
+const SORT_INPUT: &str = "@__sortBy_input__";
+
 /// Returns a call, expanded if it is a macro; `at` is its opening parenthesis.
 pub(super) fn call(
     at: usize,
@@ -22,6 +25,7 @@ pub(super) fn call(
                 expression: expression.into(),
             }
         }
+        ("sortBy", Some(list), 2) => sort_by(at, list, args)?,
         ("optMap" | "optFlatMap", Some(of), 2) => {
             let [variable, expression] = array(args);
             let (variable, flat) = (simple_name(&variable)?, name == "optFlatMap");
@@ -57,6 +61,24 @@ fn presence_test(args: Vec<Expr>) -> Result<ExprKind, ExpressionError> {
         ExprKind::Select(select) => Ok(ExprKind::Select(Select { test: true, ..select })),
         _ => Err(fault(argument.at, "invalid argument to has() macro")),
     }
+}
+
+/// `cel.bind(input, list, input.@sortByAssociatedKeys(input.map(item, key)))`.
+fn sort_by(at: usize, list: Expr, args: Vec<Expr>) -> Result<ExprKind, ExpressionError> {
+    if matches!(list.kind, ExprKind::Literal(_) | ExprKind::Map(_) | ExprKind::Message(_)) {
+        let message =
+            "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
+        return Err(fault(list.at, message));
+    }
+    let input = || Expr::new(at, ExprKind::Ident(SORT_INPUT.into()));
+    let keys = Expr::new(at, comprehension(at, "map", input(), args)?);
+    let sorted =
+        Call { name: "@sortByAssociatedKeys".into(), target: Some(input().into()), args: vec![keys] };
+    Ok(ExprKind::Bind {
+        variable: SORT_INPUT.into(),
+        value: list.into(),
+        expression: Expr::new(at, ExprKind::Call(sorted)).into(),
+    })
 }
 
 /// A macro with one variable.

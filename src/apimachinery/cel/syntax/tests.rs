@@ -291,6 +291,7 @@ fn deep_nesting_is_refused_on_a_small_stack_api_14() {
         ("", "a", ".map(x,x)"),
         ("a.all(x,", "x", ")"),
         ("a.map(x,x,", "x", ")"),
+        ("a.sortBy(x,", "x", ")"),
         ("a.all(k,v,", "k", ")"),
         ("cel.bind(x,", "1", ",x)"),
         ("cel.bind(x,x,", "1", ")"),
