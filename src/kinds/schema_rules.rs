@@ -28,9 +28,9 @@ const REASONS: [&str; 4] =
 #[derive(Debug, Default)]
 pub(super) struct SchemaRules {
     rules: Vec<Rule>,
-    fields: BTreeMap<String, SchemaRules>,
-    any_field: Option<Box<SchemaRules>>,
-    items: Option<Box<SchemaRules>>,
+    pub(super) fields: BTreeMap<String, SchemaRules>,
+    pub(super) any_field: Option<Box<SchemaRules>>,
+    pub(super) items: Option<Box<SchemaRules>>,
 }
 
 #[derive(Debug)]
@@ -298,6 +298,24 @@ impl SchemaRules {
         let mut budget = Budget::default();
         // No further rule is evaluated or reported once the budget is used up.
         let _ = self.evaluate_value(schema, (new, old, false), None, &mut budget, errors);
+    }
+
+    /// Evaluates the rules for a default: as for an update that leaves the value as it is, and as for a new value.
+    pub(super) fn evaluate_default(
+        &self,
+        schema: &JSONSchemaProps,
+        default: &Value,
+        path: &Path<'_>,
+        budget: &mut Budget,
+        errors: &mut FieldErrors,
+    ) {
+        let before = errors.count();
+        for old in [Some(default), None] {
+            if errors.count() == before {
+                // An exceeded budget is one of the errors.
+                let _ = self.evaluate_value(schema, (default, old, false), Some(path), budget, errors);
+            }
+        }
     }
 
     fn evaluate_value(

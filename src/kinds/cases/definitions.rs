@@ -142,6 +142,52 @@ fn the_root_of_a_schema_leaves_the_status_and_metadata_alone_api_14() {
     );
 }
 
+/// Kubernetes' `ValidateDefaults`: rules are evaluated for a default as for an update from the same value, and then as
+/// for a new value.
+#[test]
+fn a_default_obeys_the_rules_of_its_schema_api_14() {
+    let of = |schema: &str| definition("", &format!("properties: {{a: {{{schema}}}}}"));
+    let rule = |rule: &str| format!("x-kubernetes-validations: [{{rule: '{rule}'}}]");
+    let number =
+        |default: &str, text: &str| of(&format!("type: integer, default: {default}, {}", rule(text)));
+    let fields = |default: &str, text: &str| {
+        let b = format!("b: {{type: integer, {}}}", rule(text));
+        of(&format!("type: object, default: {default}, properties: {{{b}}}"))
+    };
+    let list = |item: &str, text: &str| {
+        of(&format!("type: array, items: {{type: integer, default: {item}, {}}}", rule(text)))
+    };
+    let first_only = "x-kubernetes-validations: [{rule: oldSelf.hasValue(), optionalOldSelf: true}]";
+    let at = |path: &str, value: &str, rule: &str| {
+        format!(
+            "spec.validation.openAPIV3Schema.properties[a]{path}: Invalid value: {value}: failed rule: {rule}"
+        )
+    };
+    for (text, expected) in [
+        (number("11", "self > 10"), vec![]),
+        (number("5", "self > 10"), vec![at(".default", "5", "self > 10")]),
+        (number("5", "self != oldSelf"), vec![at(".default", "5", "self != oldSelf")]),
+        (fields("{b: 11}", "self > 10"), vec![]),
+        (fields("{b: 5}", "self > 10"), vec![at(".default.b", "5", "self > 10")]),
+        (list("11", "self > 10"), vec![]),
+        (list("5", "self > 10"), vec![at(".items.default", "5", "self > 10")]),
+        (
+            of(&format!("type: integer, default: 5, {first_only}")),
+            vec![at(".default", "5", "oldSelf.hasValue()")],
+        ),
+    ] {
+        assert_eq!(
+            messages(&validate_create(&object(Kind::CustomResourceDefinition, &text))),
+            expected,
+            "{text}"
+        );
+    }
+    // A definition that was stored before the rule was evaluated can be changed in other fields.
+    let old = number("5", "self > 10");
+    let new = old.replace("kind: Gadget", "kind: Gadget, shortNames: [gd]");
+    check_change(Kind::CustomResourceDefinition, &[(&old, &new, &[])]);
+}
+
 #[test]
 fn a_version_that_was_stored_stays_api_14() {
     let text = definition("", "").replace("storedVersions: [v1]", "storedVersions: [v1, v0]");

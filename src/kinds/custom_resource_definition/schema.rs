@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::compiled_schema::CompiledSchema;
 use crate::rule_costs;
+use crate::schema_rules::SchemaRules;
 use crate::structural::Structural;
+use apimachinery::cel::Budget;
 use apimachinery::pattern::MAX_PATTERNS;
 use apimachinery::validate::{FieldErrors, Path};
 use base::sort::CollectMap;
@@ -67,7 +69,9 @@ pub(super) fn validate(
         }
     }
     if errors.count() == before {
-        defaults(root, path, errors);
+        // An unchanged schema may be older than this check.
+        let rules = (!is_unchanged).then_some(&compiled.rules().rules);
+        defaults(root, rules, path, &mut Budget::default(), errors);
     }
 }
 
@@ -362,7 +366,7 @@ fn structural(schema: &JSONSchemaProps, level: Level, path: &Path<'_>, errors: &
     junctors(schema, int_or_string, path, errors);
     each_below(schema, path, &mut |below, path, place| match place {
         SchemaPosition::Item => structural(below, Level::Item, path, errors),
-        SchemaPosition::Field => structural(below, Level::Field, path, errors),
+        SchemaPosition::Field(_) | SchemaPosition::AnyField => structural(below, Level::Field, path, errors),
         SchemaPosition::Junctor => {}
     });
 }
@@ -487,19 +491,36 @@ fn nested(
     each_junctor(schema, path, &mut |_, below, path| nested(below, outer, may_have_type, path, errors));
 }
 
-/// Requires that a default is valid and has no field that pruning would remove.
-fn defaults(root: &JSONSchemaProps, path: &Path<'_>, errors: &mut FieldErrors) {
-    if let Some(default) = &root.default {
-        check_default(root, &default.0, path, errors);
+/// Requires that a default is valid, has no field that pruning would remove, and breaks none of the rules.
+fn defaults(
+    schema: &JSONSchemaProps,
+    rules: Option<&SchemaRules>,
+    path: &Path<'_>,
+    budget: &mut Budget,
+    errors: &mut FieldErrors,
+) {
+    if let Some(default) = &schema.default {
+        check_default(schema, rules, &default.0, path, budget, errors);
     }
-    each_below(root, path, &mut |below, path, place| {
-        if place != SchemaPosition::Junctor {
-            defaults(below, path, errors);
-        }
+    each_below(schema, path, &mut |below, path, place| {
+        let rules = match place {
+            SchemaPosition::Item => rules.and_then(|rules| rules.items.as_deref()),
+            SchemaPosition::Field(name) => rules.and_then(|rules| rules.fields.get(name)),
+            SchemaPosition::AnyField => rules.and_then(|rules| rules.any_field.as_deref()),
+            SchemaPosition::Junctor => return,
+        };
+        defaults(below, rules, path, budget, errors);
     });
 }
 
-fn check_default(schema: &JSONSchemaProps, default: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
+fn check_default(
+    schema: &JSONSchemaProps,
+    rules: Option<&SchemaRules>,
+    default: &Value,
+    path: &Path<'_>,
+    budget: &mut Budget,
+    errors: &mut FieldErrors,
+) {
     let path = path.child("default");
     // The default is validated as the only field of an object, so that the same rules apply as to any value.
     let holder = JSONSchemaProps {
@@ -516,6 +537,9 @@ fn check_default(schema: &JSONSchemaProps, default: &Value, path: &Path<'_>, err
     let mut found = FieldErrors::default();
     holder.apply_defaults(&mut fields);
     holder.validate(&fields, None, &mut found);
+    if let Some(rules) = rules.filter(|_| found.count() == 0) {
+        rules.evaluate_default(schema, default, &path, budget, errors);
+    }
     for error in found.into_vec() {
         let below = error.path.trim_start_matches("default").trim_start_matches('.').to_string();
         let message = error.message();
@@ -555,10 +579,11 @@ fn without_rules(schema: &JSONSchemaProps) -> JSONSchemaProps {
 }
 
 /// The position of a schema in the one that contains it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum SchemaPosition {
+enum SchemaPosition<'n> {
     Item,
-    Field,
+    Field(&'n str),
+    /// `additionalProperties`.
+    AnyField,
     Junctor,
 }
 
@@ -566,17 +591,17 @@ enum SchemaPosition {
 fn each_below(
     schema: &JSONSchemaProps,
     path: &Path<'_>,
-    visit: &mut dyn FnMut(&JSONSchemaProps, &Path<'_>, SchemaPosition),
+    visit: &mut dyn FnMut(&JSONSchemaProps, &Path<'_>, SchemaPosition<'_>),
 ) {
     let properties = path.child("properties");
     for (name, below) in schema.properties.iter().flatten() {
-        visit(below, &properties.key(name), SchemaPosition::Field);
+        visit(below, &properties.key(name), SchemaPosition::Field(name));
     }
     if let Some(JSONSchemaPropsOrArray::Schema(below)) = &schema.items {
         visit(below, &path.child("items"), SchemaPosition::Item);
     }
     if let Some(JSONSchemaPropsOrBool::Schema(below)) = &schema.additional_properties {
-        visit(below, &path.child("additionalProperties"), SchemaPosition::Field);
+        visit(below, &path.child("additionalProperties"), SchemaPosition::AnyField);
     }
     each_junctor(schema, path, &mut |_, below, path| visit(below, path, SchemaPosition::Junctor));
 }
