@@ -100,31 +100,13 @@ pub enum ApiError {
         /// Every rule it breaks.
         causes: Vec<Cause>,
     },
-    /// The request's options break their rules (422).
-    InvalidOptions {
-        /// The kind of options, e.g. `DeleteOptions`.
-        options: &'static str,
-        /// Their group.
-        group: &'static str,
-        /// Every rule they break.
-        causes: Vec<Cause>,
-    },
-    /// The options in a request's query break the rules of its target (422).
-    InvalidQuery {
-        /// The kind of options, e.g. `PodLogOptions`.
-        options: &'static str,
-        /// The name of the request's target.
-        name: String,
-        /// Every rule they break.
-        causes: Vec<Cause>,
-    },
-    /// The body of the request is not a stored object and breaks its own rules (422).
+    /// The request's body, which is not a stored object, or its options break their own rules (422).
     InvalidRequest {
-        /// Its kind, e.g. `Scale`.
+        /// The kind of the body or of the options, e.g. `Scale` or `PodLogOptions`.
         kind: &'static str,
         /// Its group.
         group: &'static str,
-        /// The target object's name.
+        /// The target object's name; empty when none is named.
         name: String,
         /// Every rule it breaks.
         causes: Vec<Cause>,
@@ -275,11 +257,7 @@ impl ApiError {
             | Self::Conflict { .. }
             | Self::ApplyConflict { .. }
             | Self::VirtualConflict { .. } => 409,
-            Self::Invalid { .. }
-            | Self::InvalidOptions { .. }
-            | Self::InvalidQuery { .. }
-            | Self::InvalidRequest { .. }
-            | Self::Unprocessable(_) => 422,
+            Self::Invalid { .. } | Self::InvalidRequest { .. } | Self::Unprocessable(_) => 422,
             Self::BadRequest(_) => 400,
             Self::Unauthorized => 401,
             Self::Forbidden { .. } | Self::NotPermitted(_) | Self::AccessDenied { .. } => 403,
@@ -303,11 +281,7 @@ impl ApiError {
             Self::NotFound { .. } | Self::VirtualNotFound { .. } | Self::NoSuchResource => "NotFound",
             Self::AlreadyExists { .. } => "AlreadyExists",
             Self::Conflict { .. } | Self::ApplyConflict { .. } | Self::VirtualConflict { .. } => "Conflict",
-            Self::Invalid { .. }
-            | Self::InvalidOptions { .. }
-            | Self::InvalidQuery { .. }
-            | Self::InvalidRequest { .. }
-            | Self::Unprocessable(_) => "Invalid",
+            Self::Invalid { .. } | Self::InvalidRequest { .. } | Self::Unprocessable(_) => "Invalid",
             Self::BadRequest(_) => "BadRequest",
             Self::Unauthorized => "Unauthorized",
             Self::Forbidden { .. } | Self::NotPermitted(_) | Self::AccessDenied { .. } => "Forbidden",
@@ -354,60 +328,35 @@ impl ApiError {
     }
 
     fn details(&self) -> Option<StatusDetails> {
-        let of = |kind: &Kind, name: &str, kind_name: &str, causes: &[Cause]| {
+        let of = |kind: &str, group: &str, name: &str, causes: &[Cause]| {
             Some(StatusDetails {
                 name: Some(name.into()).filter(|n: &String| !n.is_empty()),
-                group: Some(kind.info().group.into()).filter(|g: &String| !g.is_empty()),
-                kind: Some(kind_name.into()),
+                group: Some(group.into()).filter(|g: &String| !g.is_empty()),
+                kind: Some(kind.into()),
                 causes: status_causes(causes),
                 ..StatusDetails::default()
             })
         };
+        let of_resource = |kind: &Kind, name: &str, causes: &[Cause]| {
+            of(kind.info().plural, kind.info().group, name, causes)
+        };
         match self {
             Self::NotFound { kind, name } | Self::AlreadyExists { kind, name } => {
-                of(kind, name, kind.info().plural, &[])
+                of_resource(kind, name, &[])
             }
             Self::Conflict { kind, name, causes, .. } | Self::Forbidden { kind, name, causes, .. } => {
-                of(kind, name, kind.info().plural, causes)
+                of_resource(kind, name, causes)
             }
             Self::DeniedByPolicy(denial) => {
                 let cause =
                     Cause { reason: String::new(), message: denial.cause.clone(), field: String::new() };
-                of(&denial.kind, &denial.name, denial.kind.info().plural, &[cause])
+                of_resource(&denial.kind, &denial.name, &[cause])
             }
-            Self::Invalid { kind, name, causes } => of(kind, name, kind.info().name, causes),
+            Self::Invalid { kind, name, causes } => of(kind.info().name, kind.info().group, name, causes),
             Self::VirtualNotFound { resource, group, name }
-            | Self::VirtualConflict { resource, group, name, .. } => Some(StatusDetails {
-                name: Some(name.clone()),
-                group: Some((*group).into()),
-                kind: Some((*resource).into()),
-                ..StatusDetails::default()
-            }),
-            Self::AccessDenied { resource, group, name, .. } => Some(StatusDetails {
-                name: Some(name.clone()).filter(|n| !n.is_empty()),
-                group: Some(group.clone()).filter(|g| !g.is_empty()),
-                kind: Some(resource.clone()),
-                ..StatusDetails::default()
-            }),
-            Self::InvalidOptions { options, group, causes } => Some(StatusDetails {
-                group: Some((*group).into()),
-                kind: Some((*options).into()),
-                causes: status_causes(causes),
-                ..StatusDetails::default()
-            }),
-            Self::InvalidQuery { options, name, causes } => Some(StatusDetails {
-                name: Some(name.clone()),
-                kind: Some((*options).into()),
-                causes: status_causes(causes),
-                ..StatusDetails::default()
-            }),
-            Self::InvalidRequest { kind: what, group, name, causes } => Some(StatusDetails {
-                name: Some(name.clone()).filter(|n| !n.is_empty()),
-                group: Some((*group).into()),
-                kind: Some((*what).into()),
-                causes: status_causes(causes),
-                ..StatusDetails::default()
-            }),
+            | Self::VirtualConflict { resource, group, name, .. } => of(resource, group, name, &[]),
+            Self::AccessDenied { resource, group, name, .. } => of(resource, group, name, &[]),
+            Self::InvalidRequest { kind, group, name, causes } => of(kind, group, name, causes),
             Self::ApplyConflict { causes, .. } => {
                 Some(StatusDetails { causes: status_causes(causes), ..StatusDetails::default() })
             }
@@ -455,6 +404,11 @@ fn status_causes(causes: &[Cause]) -> Option<Vec<StatusCause>> {
     Some(causes).filter(|c| !c.is_empty())
 }
 
+/// Returns `kind.group`, or `kind` in the core group.
+fn qualified(kind: &str, group: &str) -> String {
+    if group.is_empty() { kind.into() } else { format!("{kind}.{group}") }
+}
+
 /// Returns `field: message`, in brackets if there are several.
 fn joined(causes: &[Cause]) -> String {
     let one = |c: &Cause| {
@@ -479,10 +433,10 @@ impl std::fmt::Display for ApiError {
             }
             Self::Timeout(message) => write!(f, "Timeout: {message}"),
             Self::VirtualNotFound { resource, group, name } => {
-                write!(f, "{resource}.{group} {} not found", quote(name))
+                write!(f, "{} {} not found", qualified(resource, group), quote(name))
             }
             Self::VirtualConflict { resource, group, name, message } => {
-                write!(f, "{resource}.{group} {}: {message}", quote(name))
+                write!(f, "{} {}: {message}", qualified(resource, group), quote(name))
             }
             Self::NoSuchResource => f.write_str("the server could not find the requested resource"),
             Self::AlreadyExists { kind, name } => {
@@ -496,24 +450,15 @@ impl std::fmt::Display for ApiError {
                 let qualified = kind.info().qualified_name();
                 write!(f, "{qualified} {} is invalid: {}", quote(name), joined(causes))
             }
-            Self::InvalidOptions { options, group, causes } => {
-                write!(f, "{options}.{group} \"\" is invalid: {}", joined(causes))
-            }
-            Self::InvalidQuery { options, name, causes } => {
-                write!(f, "{options} \"{name}\" is invalid: {}", joined(causes))
-            }
-            Self::InvalidRequest { kind: what, group, name, causes } => {
-                write!(f, "{what}.{group} {} is invalid: {}", quote(name), joined(causes))
+            Self::InvalidRequest { kind, group, name, causes } => {
+                write!(f, "{} {} is invalid: {}", qualified(kind, group), quote(name), joined(causes))
             }
             Self::Forbidden { kind, name, message, .. } => {
                 let plural = kind.info().qualified_plural();
                 write!(f, "{plural} {} is forbidden: {message}", quote(name))
             }
             Self::AccessDenied { resource, group, name, message } => {
-                f.write_str(resource)?;
-                if !group.is_empty() {
-                    write!(f, ".{group}")?;
-                }
+                f.write_str(&qualified(resource, group))?;
                 if !name.is_empty() {
                     write!(f, " {}", quote(name))?;
                 }

@@ -150,7 +150,8 @@ fn refuse_if(causes: Vec<Cause>) -> Result<(), ApiError> {
     if causes.is_empty() {
         return Ok(());
     }
-    Err(ApiError::InvalidOptions { options: "ListOptions", group: "meta.k8s.io", causes })
+    let (kind, group) = ("ListOptions", "meta.k8s.io");
+    Err(ApiError::InvalidRequest { kind, group, name: String::new(), causes })
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ impl Options {
         if causes.is_empty() {
             return Ok(());
         }
-        Err(ApiError::InvalidQuery { options: "PodLogOptions", name: pod.into(), causes })
+        Err(ApiError::InvalidRequest { kind: "PodLogOptions", group: "", name: pod.into(), causes })
     }
 
     fn request(&self, container: String, query: &Query) -> LogRequest {

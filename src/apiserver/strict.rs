@@ -50,9 +50,10 @@ pub(super) fn object(
         "Warn" => format.warnings.warn(report.findings(&read.duplicates)),
         "Ignore" => {}
         other => {
-            return Err(ApiError::InvalidOptions {
-                options: format.options,
+            return Err(ApiError::InvalidRequest {
+                kind: format.options,
                 group: "meta.k8s.io",
+                name: String::new(),
                 causes: vec![api::Cause {
                     reason: "FieldValueNotSupported".into(),
                     message: format!(

@@ -165,11 +165,11 @@ fn field_manager(wrong: &mut Vec<Cause>, name: &str) {
     }
 }
 
-fn refuse_if(options: &'static str, causes: Vec<Cause>) -> Result<(), ApiError> {
+fn refuse_if(kind: &'static str, causes: Vec<Cause>) -> Result<(), ApiError> {
     if causes.is_empty() {
         return Ok(());
     }
-    Err(ApiError::InvalidOptions { options, group: "meta.k8s.io", causes })
+    Err(ApiError::InvalidRequest { kind, group: "meta.k8s.io", name: String::new(), causes })
 }
 
 #[cfg(test)]

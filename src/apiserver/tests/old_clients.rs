@@ -23,7 +23,10 @@ async fn component_statuses_are_listed_and_read_api_18() {
     assert_eq!(one.body["conditions"][0], json!({"type": "Healthy", "status": "True", "message": "ok"}));
     let selected = client.get("/api/v1/componentstatuses?fieldSelector=metadata.name%3Dscheduler").await;
     assert_eq!(selected.body["items"].as_array().map(Vec::len), Some(1));
-    assert_eq!(client.get("/api/v1/componentstatuses/none").await.code, 404);
+    let missing = client.get("/api/v1/componentstatuses/none").await;
+    assert_eq!(missing.code, 404);
+    assert_eq!(missing.body["message"], "componentstatuses \"none\" not found");
+    assert_eq!(missing.body["details"], json!({"name": "none", "kind": "componentstatuses"}));
     assert_eq!(client.delete("/api/v1/componentstatuses/etcd-0", &json!({})).await.code, 405);
     let discovered = client.get("/api/v1").await;
     let resources = discovered.body["resources"].as_array().unwrap();
