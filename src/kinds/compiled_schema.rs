@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use regex::Regex;
 
 use super::rule_costs::RuleCost;
 use super::schema_rules::{self, RuleFault, SchemaRules};
 use apimachinery::pattern::{self, MAX_LARGE_PATTERNS, MAX_PATTERNS};
+use object::definition_schemas::each_schema;
 
 /// The approximate memory of a compiled pattern. Each thread that matches with it takes the same amount again.
 const PATTERN_BYTES: usize = 64 << 10;
@@ -52,9 +51,17 @@ pub(super) struct Pattern {
 impl CompiledSchema {
     /// Wraps a schema without compiling anything.
     pub(super) fn new(root: JSONSchemaProps) -> Self {
-        let mut found = SchemaScan { patterns: HashMap::new(), schemas: 0, has_defaults: false };
-        found.visit(&root);
-        let SchemaScan { patterns, schemas, has_defaults } = found;
+        let mut patterns: HashMap<String, OnceLock<_>> = HashMap::new();
+        let (mut schemas, mut has_defaults) = (0, false);
+        each_schema(&root, &mut |schema| {
+            schemas += 1;
+            has_defaults |= schema.default.is_some();
+            if let Some(pattern) = &schema.pattern
+                && patterns.len() <= MAX_PATTERNS
+            {
+                patterns.entry(pattern.clone()).or_default();
+            }
+        });
         Self {
             root,
             patterns,
@@ -104,44 +111,6 @@ impl CompiledSchema {
         // The factor accounts for names and texts, which take less than the structs that hold them.
         let schemas = self.schemas * size_of::<JSONSchemaProps>() * 3 / 2;
         schemas + (patterns + large * pattern::LARGE) * PATTERN_BYTES
-    }
-}
-
-/// Collects a schema's patterns, counts the schemas in it, and notes if any has a default.
-struct SchemaScan {
-    patterns: HashMap<String, OnceLock<Result<Pattern, String>>>,
-    schemas: usize,
-    has_defaults: bool,
-}
-
-impl SchemaScan {
-    fn visit(&mut self, schema: &JSONSchemaProps) {
-        self.schemas += 1;
-        self.has_defaults |= schema.default.is_some();
-        if let Some(pattern) = &schema.pattern
-            && self.patterns.len() <= MAX_PATTERNS
-        {
-            self.patterns.entry(pattern.clone()).or_default();
-        }
-        let items = match &schema.items {
-            Some(JSONSchemaPropsOrArray::Schema(one)) => std::slice::from_ref(&**one),
-            Some(JSONSchemaPropsOrArray::Schemas(many)) => many,
-            None => &[],
-        };
-        let any_field = match &schema.additional_properties {
-            Some(JSONSchemaPropsOrBool::Schema(any)) => Some(&**any),
-            _ => None,
-        };
-        let junctors = [&schema.all_of, &schema.any_of, &schema.one_of];
-        let below = schema
-            .properties
-            .iter()
-            .flat_map(|properties| properties.values())
-            .chain(items)
-            .chain(any_field)
-            .chain(junctors.into_iter().flatten().flatten())
-            .chain(schema.not.as_deref());
-        below.into_iter().for_each(|schema| self.visit(schema));
     }
 }
 

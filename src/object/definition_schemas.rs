@@ -105,7 +105,7 @@ impl fmt::Debug for VersionSchema {
 }
 
 /// Calls `visit` with a schema and all schemas below it.
-fn each_schema(schema: &JSONSchemaProps, visit: &mut impl FnMut(&JSONSchemaProps)) {
+pub fn each_schema(schema: &JSONSchemaProps, visit: &mut impl FnMut(&JSONSchemaProps)) {
     visit(schema);
     let items = match &schema.items {
         Some(JSONSchemaPropsOrArray::Schema(one)) => std::slice::from_ref(&**one),

@@ -37,11 +37,11 @@ impl Resource for CustomResourceDefinition {
     }
 
     fn prepare_for_create(&mut self) {
-        self.remember_stored_version();
+        remember_stored_version(self);
     }
 
     fn prepare_for_update(&mut self, _old: &Self) {
-        self.remember_stored_version();
+        remember_stored_version(self);
     }
 
     fn complete_status(&mut self) {
@@ -51,7 +51,7 @@ impl Resource for CustomResourceDefinition {
     }
 
     fn validate(&self, errors: &mut FieldErrors) {
-        self.validate_after(None, errors);
+        validate_after(self, None, errors);
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
@@ -59,7 +59,7 @@ impl Resource for CustomResourceDefinition {
             // A definition that was stored under older rules can still lose a finalizer or gain a label.
             return validate::stored_versions(self, errors);
         }
-        self.validate_after(Some(old), errors);
+        validate_after(self, Some(old), errors);
         validate::update(self, old, errors);
     }
 
@@ -68,33 +68,25 @@ impl Resource for CustomResourceDefinition {
     }
 }
 
-trait Validate {
-    /// Validates a definition; `old` is its previous version on an update.
-    fn validate_after(&self, old: Option<&Self>, errors: &mut FieldErrors);
+/// Validates a definition; `old` is its previous version on an update.
+fn validate_after(
+    definition: &CustomResourceDefinition,
+    old: Option<&CustomResourceDefinition>,
+    errors: &mut FieldErrors,
+) {
+    validate::name(definition, errors);
+    validate::spec(&definition.spec, old.map(|old| &old.spec), errors);
+    validate::stored_versions(definition, errors);
+    validate::approval(definition, errors);
 }
 
-impl Validate for CustomResourceDefinition {
-    fn validate_after(&self, old: Option<&Self>, errors: &mut FieldErrors) {
-        validate::name(self, errors);
-        validate::spec(&self.spec, old.map(|old| &old.spec), errors);
-        validate::stored_versions(self, errors);
-        validate::approval(self, errors);
-    }
-}
-
-/// Maintains `status.storedVersions`: the versions in which objects of the kind are or were stored.
-trait StoredVersions {
-    /// Adds the current storage version to `status.storedVersions`.
-    fn remember_stored_version(&mut self);
-}
-
-impl StoredVersions for CustomResourceDefinition {
-    fn remember_stored_version(&mut self) {
-        let Some(storage) = self.spec.versions.iter().find(|version| version.storage) else { return };
-        let stored = self.status.get_or_insert_default().stored_versions.get_or_insert_default();
-        if !stored.contains(&storage.name) {
-            stored.push(storage.name.clone());
-        }
+/// Adds the current storage version to `status.storedVersions`: the versions in which objects of the kind are or were
+/// stored.
+fn remember_stored_version(definition: &mut CustomResourceDefinition) {
+    let Some(storage) = definition.spec.versions.iter().find(|version| version.storage) else { return };
+    let stored = definition.status.get_or_insert_default().stored_versions.get_or_insert_default();
+    if !stored.contains(&storage.name) {
+        stored.push(storage.name.clone());
     }
 }
 

@@ -524,7 +524,7 @@ fn check_default(
     let path = path.child("default");
     // The default is validated as the only field of an object, so that the same rules apply as to any value.
     let holder = JSONSchemaProps {
-        properties: Some([("default".to_string(), without_rules(schema))].collect_map()),
+        properties: Some([("default".to_string(), schema.clone())].collect_map()),
         ..JSONSchemaProps::default()
     };
     let holder = Structural::of(holder);
@@ -546,35 +546,6 @@ fn check_default(
         let path_below = path.child(&below);
         let at = if below.is_empty() { &path } else { &path_below };
         errors.invalid_itself(at, message.trim_start_matches("Invalid value: ").to_string());
-    }
-}
-
-/// Returns a schema without its CEL rules, which would otherwise be compiled a second time.
-fn without_rules(schema: &JSONSchemaProps) -> JSONSchemaProps {
-    let below = |list: &Option<Vec<JSONSchemaProps>>| {
-        list.as_ref().map(|list| list.iter().map(without_rules).collect::<Vec<_>>())
-    };
-    let properties = schema.properties.as_ref();
-    JSONSchemaProps {
-        x_kubernetes_validations: None,
-        properties: properties
-            .map(|all| all.iter().map(|(name, s)| (name.clone(), without_rules(s))).collect_map()),
-        items: match &schema.items {
-            Some(JSONSchemaPropsOrArray::Schema(of)) => {
-                Some(JSONSchemaPropsOrArray::Schema(Box::new(without_rules(of))))
-            }
-            other => other.clone(),
-        },
-        additional_properties: match &schema.additional_properties {
-            Some(JSONSchemaPropsOrBool::Schema(of)) => {
-                Some(JSONSchemaPropsOrBool::Schema(Box::new(without_rules(of))))
-            }
-            other => other.clone(),
-        },
-        all_of: below(&schema.all_of),
-        any_of: below(&schema.any_of),
-        one_of: below(&schema.one_of),
-        ..schema.clone()
     }
 }
 
