@@ -3,7 +3,8 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::{Map, Value};
 
-use super::schema_fields::{FieldSchema, items_of, schema_of};
+use super::schema_fields::FieldSchema;
+use apimachinery::cel::{field_schema, item_schema};
 
 /// Removes nulls that are neither allowed nor replaced by a default, then fills in defaults.
 pub(super) fn apply(root: &JSONSchemaProps, fields: &mut Map<String, Value>) {
@@ -25,7 +26,7 @@ fn is_refused_null(schema: &JSONSchemaProps, value: &Value) -> bool {
 }
 
 fn remove_nulls(schema: &JSONSchemaProps, fields: &mut Map<String, Value>) {
-    fields.retain(|name, value| match schema_of(schema, name) {
+    fields.retain(|name, value| match field_schema(Some(schema), name) {
         None => true,
         Some(schema) if is_refused_null(schema, value) => default_of(schema).is_some(),
         Some(schema) => {
@@ -36,7 +37,7 @@ fn remove_nulls(schema: &JSONSchemaProps, fields: &mut Map<String, Value>) {
 }
 
 fn remove_nulls_in(schema: &JSONSchemaProps, value: &mut Value) {
-    match (value, items_of(schema)) {
+    match (value, item_schema(Some(schema))) {
         (Value::Object(fields), _) => remove_nulls(schema, fields),
         (Value::Array(items), Some(of_item)) => {
             for item in items {
@@ -76,7 +77,7 @@ fn fill_element(schema: &JSONSchemaProps, value: &mut Value) {
 }
 
 fn fill_value(schema: &JSONSchemaProps, value: &mut Value) {
-    match (value, items_of(schema)) {
+    match (value, item_schema(Some(schema))) {
         (Value::Object(fields), _) => fill_fields(schema, fields),
         (Value::Array(items), Some(of_item)) => {
             for item in items {
@@ -102,7 +103,7 @@ fn lacks_element(schema: &JSONSchemaProps, value: &Value) -> bool {
 }
 
 fn lacks_value(schema: &JSONSchemaProps, value: &Value) -> bool {
-    match (value, items_of(schema)) {
+    match (value, item_schema(Some(schema))) {
         (Value::Object(fields), _) => lacks_fields(schema, fields),
         (Value::Array(items), Some(of_item)) => items.iter().any(|item| lacks_element(of_item, item)),
         _ => false,

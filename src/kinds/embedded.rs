@@ -4,7 +4,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSche
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value};
 
-use super::schema_fields::{is_embedded, items_of, schema_of};
+use super::schema_fields::is_embedded;
+use apimachinery::cel::{field_schema, item_schema};
 use apimachinery::schema::{check_type, graph};
 use apimachinery::validate::{FieldErrors, Path, metadata, names};
 use object::ObjectPart as _;
@@ -15,7 +16,7 @@ const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// metadata stays unchanged, for [`validate`] to refuse.
 pub(super) fn coerce(root: &JSONSchemaProps, fields: &mut Map<String, Value>, unknown: &mut Vec<String>) {
     for (name, value) in fields {
-        if let Some(schema) = schema_of(root, name) {
+        if let Some(schema) = field_schema(Some(root), name) {
             coerce_value(schema, value, name, unknown);
         }
     }
@@ -29,13 +30,13 @@ fn coerce_value(schema: &JSONSchemaProps, value: &mut Value, path: &str, unknown
                 if is_embedded(schema) && name == "metadata" {
                     coerce_metadata(value, &path, unknown);
                 }
-                if let Some(schema) = schema_of(schema, name) {
+                if let Some(schema) = field_schema(Some(schema), name) {
                     coerce_value(schema, value, &path, unknown);
                 }
             }
         }
         Value::Array(items) => {
-            let Some(of_item) = items_of(schema) else { return };
+            let Some(of_item) = item_schema(Some(schema)) else { return };
             for (i, item) in items.iter_mut().enumerate() {
                 coerce_value(of_item, item, &format!("{path}[{i}]"), unknown);
             }

@@ -7,7 +7,8 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::{Map, Value};
 
-use super::schema_fields::{FieldSchema, OF_EVERY_OBJECT, is_embedded, items_of, preserves};
+use super::schema_fields::{FieldSchema, OF_EVERY_OBJECT, is_embedded, preserves};
+use apimachinery::cel::item_schema;
 
 /// Prunes the fields of an object, and returns the paths of the removed ones.
 pub(super) fn prune(root: &JSONSchemaProps, fields: &mut Map<String, Value>) -> Vec<String> {
@@ -33,7 +34,7 @@ impl Pruner {
         match value {
             Value::Object(fields) => self.prune_fields(schema, schema.is_some_and(is_embedded), fields),
             Value::Array(items) => {
-                let of_item = schema.and_then(items_of);
+                let of_item = item_schema(schema);
                 for (i, item) in items.iter_mut().enumerate() {
                     self.below(&format!("[{i}]"), |pruner| pruner.prune_value(of_item, item));
                 }
@@ -76,7 +77,7 @@ impl Pruner {
         match value {
             Value::Object(fields) => self.keep_fields(schema, is_embedded(schema), fields),
             Value::Array(items) => {
-                let Some(of_item) = items_of(schema) else { return };
+                let Some(of_item) = item_schema(Some(schema)) else { return };
                 for (i, item) in items.iter_mut().enumerate() {
                     self.below(&format!("[{i}]"), |pruner| pruner.keep_value(of_item, item));
                 }

@@ -1,7 +1,7 @@
-//! Looks up the schema of a field or an item below a schema.
+//! Looks up the part of a schema that covers a field.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    JSONSchemaProps, JSONSchemaPropsOrBool,
 };
 
 /// Fields that every object has, and every embedded resource; their schemas are implied.
@@ -28,23 +28,6 @@ impl<'a> FieldSchema<'a> {
             Some(JSONSchemaPropsOrBool::Bool(_)) => Self::Additional(None),
             None => Self::Unknown,
         }
-    }
-}
-
-/// Returns the schema of a field, named or additional.
-pub(super) fn schema_of<'a>(schema: &'a JSONSchemaProps, field: &str) -> Option<&'a JSONSchemaProps> {
-    match FieldSchema::of(schema, field) {
-        FieldSchema::Named(schema) => Some(schema),
-        FieldSchema::Additional(schema) => schema,
-        FieldSchema::Unknown => None,
-    }
-}
-
-/// Returns the schema of a list's items.
-pub(super) fn items_of(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
-    match &schema.items {
-        Some(JSONSchemaPropsOrArray::Schema(items)) => Some(items),
-        _ => None,
     }
 }
 

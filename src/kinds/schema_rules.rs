@@ -270,13 +270,7 @@ fn field_of<'a>(schema: &'a JSONSchemaProps, path: &str) -> Option<&'a JSONSchem
             let plain = rest.strip_prefix('.')?;
             plain.split_at(plain.find(['.', '[']).unwrap_or(plain.len()))
         };
-        schema = match schema.properties.as_ref().and_then(|properties| properties.get(name)) {
-            Some(schema) => schema,
-            None => match &schema.additional_properties {
-                Some(JSONSchemaPropsOrBool::Schema(any)) => any,
-                _ => return None,
-            },
-        };
+        schema = field_schema(Some(schema), name)?;
     }
     Some(schema)
 }

@@ -12,8 +12,9 @@ use serde_json::{Map, Value};
 
 use super::compiled_schema::{CompiledSchema, Pattern};
 use super::previous_items::PreviousItems;
-use super::schema_fields::{FieldSchema, OF_EVERY_OBJECT, is_embedded, items_of, schema_of};
+use super::schema_fields::{FieldSchema, OF_EVERY_OBJECT, is_embedded};
 use super::{defaulting, embedded, pruning};
+use apimachinery::cel::{field_schema, item_schema};
 use apimachinery::formats;
 use apimachinery::validate::{FieldErrors, Path};
 use base::quote::quote;
@@ -145,7 +146,7 @@ impl Validator<'_> {
         }
         for (name, value) in fields {
             let path = child(path, name);
-            if let Some(schema) = schema_of(schema, name) {
+            if let Some(schema) = field_schema(Some(schema), name) {
                 let old = old.and_then(|old| old.get(name));
                 self.validate_value(schema, value, old, &path, errors);
             }
@@ -232,7 +233,7 @@ impl Validator<'_> {
                 format!("{path} in body should have at least {least} items"),
             );
         }
-        if let Some(of_item) = items_of(schema) {
+        if let Some(of_item) = item_schema(Some(schema)) {
             let old = PreviousItems::of(schema, old);
             for (i, item) in items.iter().enumerate() {
                 self.validate_value(of_item, item, old.get(item), &path.index(i), errors);
@@ -366,7 +367,7 @@ fn validate_lists_in(schema: &JSONSchemaProps, value: &Value, path: &Path<'_>, e
         Value::Array(items) => items,
         _ => return,
     };
-    if let Some(of_item) = items_of(schema) {
+    if let Some(of_item) = item_schema(Some(schema)) {
         for (i, item) in items.iter().enumerate() {
             validate_lists_in(of_item, item, &path.index(i), errors);
         }

@@ -35,7 +35,7 @@ pub use eval::CompositionContext;
 pub use node::is_identifier;
 pub use program::Program;
 pub use types::{Environment, Type};
-pub use values::{Val, field_schema};
+pub use values::{Val, field_schema, item_schema};
 
 /// The budget of one evaluation: Kubernetes' `PerCallLimit`.
 const CALL_BUDGET: u64 = 1_000_000;

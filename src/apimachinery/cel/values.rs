@@ -343,7 +343,7 @@ fn parts(value: &Value) -> u64 {
 }
 
 /// Returns the schema of the items of a list.
-pub(super) fn item_schema(schema: Option<&JSONSchemaProps>) -> Option<&JSONSchemaProps> {
+pub fn item_schema(schema: Option<&JSONSchemaProps>) -> Option<&JSONSchemaProps> {
     match &schema?.items {
         Some(JSONSchemaPropsOrArray::Schema(schema)) => Some(schema),
         _ => None,

@@ -5,11 +5,12 @@ use std::collections::HashSet;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceColumnDefinition, CustomResourceDefinition, CustomResourceDefinitionNames,
     CustomResourceDefinitionSpec, CustomResourceDefinitionVersion, CustomResourceSubresources,
-    JSONSchemaProps, JSONSchemaPropsOrBool,
+    JSONSchemaProps,
 };
 
 use super::{conversion, is_established, schema};
 use crate::custom::simple_path;
+use apimachinery::cel::field_schema;
 use apimachinery::validate::{FieldErrors, Path, names};
 use base::quote::prints;
 use object::json_path::{Dialect, JsonPath};
@@ -282,7 +283,7 @@ fn selectable_fields(
         } else if !seen.insert(&field.json_path) {
             errors.duplicate(&path, &field.json_path);
         } else if let Some(schema) = schema {
-            match names.iter().try_fold(schema, |schema, name| child(schema, name)) {
+            match names.iter().try_fold(schema, |schema, name| field_schema(Some(schema), name)) {
                 None => errors.invalid(
                     &path,
                     &field.json_path,
@@ -299,15 +300,6 @@ fn selectable_fields(
             }
         }
     }
-}
-
-fn child<'a>(schema: &'a JSONSchemaProps, name: &str) -> Option<&'a JSONSchemaProps> {
-    schema.properties.as_ref().and_then(|properties| properties.get(name)).or(
-        match &schema.additional_properties {
-            Some(JSONSchemaPropsOrBool::Schema(any)) => Some(any),
-            _ => None,
-        },
-    )
 }
 
 /// Requires that `status.storedVersions` has only versions of the definition, and the storage version among them.
