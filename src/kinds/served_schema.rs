@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::compiled_schema::CompiledSchema;
-use super::structural::Structural;
 use object::definition_schemas::VersionSchema;
 
 /// The approximate limit on the memory of all decompressed schemas together, in bytes. The most recently used one
@@ -20,7 +19,7 @@ use object::definition_schemas::VersionSchema;
 const MAX_READ_BYTES: usize = 16 << 20;
 
 /// The decompressed schemas, most recently used first.
-static READ: Mutex<VecDeque<Structural>> = Mutex::new(VecDeque::new());
+static READ: Mutex<VecDeque<Arc<CompiledSchema>>> = Mutex::new(VecDeque::new());
 
 /// The schema of a version.
 #[derive(Clone)]
@@ -38,7 +37,7 @@ impl ServedSchema {
     }
 
     /// Returns the decompressed schema, ready for use.
-    pub(crate) fn load(&self) -> Structural {
+    pub(super) fn load(&self) -> Arc<CompiledSchema> {
         let known = self.0.read.lock().upgrade();
         let loaded = known.unwrap_or_else(|| {
             // Reading happens outside of the lock; two threads that read the same schema do no harm.
@@ -47,14 +46,13 @@ impl ServedSchema {
             *self.0.read.lock() = Arc::downgrade(&compiled);
             compiled
         });
-        let loaded = Structural::new(loaded);
         keep_read(&loaded);
         loaded
     }
 
     /// Returns a copy of the decompressed schema.
     pub fn root(&self) -> JSONSchemaProps {
-        self.load().root().clone()
+        self.load().root.clone()
     }
 
     /// Returns the schema as JSON, as in the definition.
@@ -99,9 +97,9 @@ impl fmt::Debug for ServedSchema {
 }
 
 /// Retains a decompressed schema, and evicts the least recently used ones beyond the limit.
-fn keep_read(schema: &Structural) {
+fn keep_read(schema: &Arc<CompiledSchema>) {
     let mut read = READ.lock();
-    if let Some(place) = read.iter().position(|known| known.is_same(schema)) {
+    if let Some(place) = read.iter().position(|known| Arc::ptr_eq(known, schema)) {
         if place == 0 {
             return;
         }
@@ -120,7 +118,7 @@ fn keep_read(schema: &Structural) {
 /// The schemas of a kind's versions, each decompressed on first use.
 #[derive(Default)]
 pub struct KindSchemas {
-    versions: Vec<(&'static str, ServedSchema, OnceCell<Structural>)>,
+    versions: Vec<(&'static str, ServedSchema, OnceCell<Arc<CompiledSchema>>)>,
     stored: &'static str,
 }
 
@@ -134,7 +132,7 @@ impl KindSchemas {
     /// Returns the schema of the version with this name.
     pub fn named(&self, version: &str) -> Option<&JSONSchemaProps> {
         let (_, schema, loaded) = self.versions.iter().find(|(name, ..)| *name == version)?;
-        Some(loaded.get_or_init(|| schema.load()).root())
+        Some(&loaded.get_or_init(|| schema.load()).root)
     }
 
     /// Returns the schema of the version with this name, or else of the storage version.
@@ -158,16 +156,16 @@ mod tests {
     #[test]
     fn a_schema_in_use_is_read_once_and_a_bounded_number_stays_read_perf_1() {
         let first = served("^first$");
-        assert!(first.load().is_same(&first.load()));
+        assert!(Arc::ptr_eq(&first.load(), &first.load()));
         let mut fields = Map::from_iter([("x".to_string(), json!(1))]);
         assert!(first.lacks_defaults(&fields) && first.prune(&mut fields) == ["x"]);
-        let read = Arc::downgrade(&first.load().0);
+        let read = Arc::downgrade(&first.load());
         let most = MAX_READ_BYTES / first.load().memory() + 1;
         for n in 0..=most {
             served(&format!("^{n}$")).load();
         }
         assert!(read.upgrade().is_none(), "it was not used for longest");
-        assert!(READ.lock().iter().map(Structural::memory).sum::<usize>() <= MAX_READ_BYTES);
+        assert!(READ.lock().iter().map(|schema| schema.memory()).sum::<usize>() <= MAX_READ_BYTES);
         assert_eq!(first.json()["properties"]["a"]["pattern"], "^first$");
     }
 }

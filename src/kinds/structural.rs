@@ -5,7 +5,6 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::{Map, Value};
@@ -26,56 +25,28 @@ use base::sort::CollectMap;
 /// takes seconds in the worst case.
 const MAX_MATCHING_COST: u64 = 200_000_000;
 
-/// A decompressed schema.
-#[derive(Clone)]
-pub(crate) struct Structural(pub(super) Arc<CompiledSchema>);
-
-impl Structural {
-    pub(super) fn new(compiled: Arc<CompiledSchema>) -> Self {
-        Self(compiled)
-    }
-
-    /// Wraps a schema that does not belong to a definition.
-    pub(super) fn of(root: JSONSchemaProps) -> Self {
-        Self(Arc::new(CompiledSchema::new(root)))
-    }
-
-    /// Returns whether both share the same memory.
-    pub(super) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    /// Returns the approximate memory that the schema takes now, in bytes.
-    pub(super) fn memory(&self) -> usize {
-        self.0.memory()
-    }
-
-    /// Returns the schema itself.
-    pub(crate) fn root(&self) -> &JSONSchemaProps {
-        &self.0.root
-    }
-
+impl CompiledSchema {
     /// Removes the fields that the schema does not cover, including those of embedded metadata, and returns their
     /// paths.
-    pub(crate) fn prune(&self, fields: &mut Map<String, Value>) -> Vec<String> {
-        let mut unknown = pruning::prune(&self.0.root, fields);
-        embedded::coerce(&self.0.root, fields, &mut unknown);
+    pub(super) fn prune(&self, fields: &mut Map<String, Value>) -> Vec<String> {
+        let mut unknown = pruning::prune(&self.root, fields);
+        embedded::coerce(&self.root, fields, &mut unknown);
         unknown
     }
 
     /// Fills in defaults. Treats a null as missing if the schema neither allows nulls nor has a default.
     pub(super) fn apply_defaults(&self, fields: &mut Map<String, Value>) {
-        defaulting::apply(&self.0.root, fields);
+        defaulting::apply(&self.root, fields);
     }
 
     /// Returns whether filling in defaults would add a field.
-    pub(crate) fn lacks_defaults(&self, fields: &Map<String, Value>) -> bool {
-        self.0.has_defaults && defaulting::is_needed(&self.0.root, fields)
+    pub(super) fn lacks_defaults(&self, fields: &Map<String, Value>) -> bool {
+        self.has_defaults && defaulting::is_needed(&self.root, fields)
     }
 
     /// Evaluates the CEL rules of an object that is valid otherwise; `old` is the object that it replaces.
     pub(super) fn evaluate_rules(&self, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
-        self.0.rules().rules.evaluate_rules(&self.0.root, new, old, errors);
+        self.rules().rules.evaluate_rules(&self.root, new, old, errors);
     }
 
     /// Validates an object's own fields. Errors in parts that are unchanged are not reported: they must not block a
@@ -86,15 +57,15 @@ impl Structural {
         old: Option<&Map<String, Value>>,
         errors: &mut FieldErrors,
     ) {
-        let validator = Validator { compiled: &self.0, matching_budget: Cell::new(MAX_MATCHING_COST) };
-        validator.validate_root(&self.0.root, fields, old, errors);
+        let validator = Validator { compiled: self, matching_budget: Cell::new(MAX_MATCHING_COST) };
+        validator.validate_root(&self.root, fields, old, errors);
         let of_lists = |fields: &Map<String, Value>| {
             let mut found = FieldErrors::default();
-            validate_lists(&self.0.root, fields, None, &mut found);
+            validate_lists(&self.root, fields, None, &mut found);
             found.count() > 0
         };
         if of_lists(fields) && !old.is_some_and(of_lists) {
-            validate_lists(&self.0.root, fields, None, errors);
+            validate_lists(&self.root, fields, None, errors);
         }
     }
 }
@@ -465,7 +436,7 @@ mod tests {
 
     use super::*;
 
-    fn schema() -> Structural {
+    fn schema() -> CompiledSchema {
         let schema = json!({"type": "object", "required": ["spec"], "properties": {
             "spec": {"type": "object", "required": ["size"], "properties": {
                 "size": {"type": "integer", "minimum": 1, "maximum": 9},
@@ -482,8 +453,8 @@ mod tests {
         of(&schema)
     }
 
-    fn of(schema: &Value) -> Structural {
-        Structural::of(serde_json::from_value(schema.clone()).unwrap())
+    fn of(schema: &Value) -> CompiledSchema {
+        CompiledSchema::new(serde_json::from_value(schema.clone()).unwrap())
     }
 
     fn fields(spec: Value) -> Map<String, Value> {

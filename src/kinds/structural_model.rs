@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::structural::Structural;
+use super::compiled_schema::CompiledSchema;
 use apimachinery::validate::FieldErrors;
 
 const FIELDS: [&str; 6] = ["a", "b", "c", "apiVersion", "kind", "metadata"];
@@ -343,8 +343,8 @@ fn objects() -> impl Strategy<Value = Map<String, Value>> {
     btree_map(proptest::sample::select(names), values(), 0..4).prop_map(|fields| fields.into_iter().collect())
 }
 
-fn read(schema: &Value) -> Structural {
-    Structural::of(serde_json::from_value(schema.clone()).unwrap())
+fn read(schema: &Value) -> CompiledSchema {
+    CompiledSchema::new(serde_json::from_value(schema.clone()).unwrap())
 }
 
 proptest! {

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 use crate::compiled_schema::CompiledSchema;
 use crate::rule_costs;
 use crate::schema_rules::SchemaRules;
-use crate::structural::Structural;
 use apimachinery::cel::Budget;
 use apimachinery::pattern::MAX_PATTERNS;
 use apimachinery::validate::{FieldErrors, Path};
@@ -527,7 +526,7 @@ fn check_default(
         properties: Some([("default".to_string(), schema.clone())].collect_map()),
         ..JSONSchemaProps::default()
     };
-    let holder = Structural::of(holder);
+    let holder = CompiledSchema::new(holder);
     let mut fields = Map::new();
     fields.insert("default".into(), default.clone());
     if let Some(unknown) = holder.prune(&mut fields).first() {
