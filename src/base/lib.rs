@@ -14,6 +14,7 @@ pub mod disk_fault;
 pub mod duplex;
 pub mod file_pages;
 mod gate;
+pub mod go_duration;
 mod handshake_signatures;
 pub mod hex;
 pub mod insecure_verifier;

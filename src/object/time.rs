@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::go_duration::nanoseconds;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -63,30 +64,11 @@ pub fn go_duration(duration: Duration) -> String {
 /// The longest duration accepted: a hundred years.
 const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
-/// Parses a duration in the form of [`go_duration`] or as users write it: numbers with `h`, `m`, `s`, `ms` or `us`,
-/// one after the other. `None` for anything else, for negative durations, and for more than a hundred years.
+/// Parses a duration in the form of [`go_duration`] or as users write it: numbers with `h`, `m`, `s`, `ms`, `us` or `ns`,
+/// one after the other. `None` for anything else, for a sign, and for more than a hundred years.
 pub fn read_go_duration(text: &str) -> Option<Duration> {
-    if text == "0" {
-        return Some(Duration::ZERO);
-    }
-    let (mut rest, mut all) = (text, Duration::ZERO);
-    while !rest.is_empty() {
-        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|end| *end > 0)?;
-        let unit = rest[number..].find(|c: char| c.is_ascii_digit() || c == '.');
-        let end = unit.map_or(rest.len(), |unit| number + unit);
-        let seconds = match &rest[number..end] {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
-            "us" | "µs" => 1e-6,
-            _ => return None,
-        };
-        let part = Duration::try_from_secs_f64(rest[..number].parse::<f64>().ok()? * seconds).ok()?;
-        all = all.checked_add(part).filter(|all| *all <= LONGEST)?;
-        rest = &rest[end..];
-    }
-    (!text.is_empty()).then_some(all)
+    let nanoseconds = nanoseconds(text).filter(|_| !text.starts_with(['+', '-']))?;
+    u64::try_from(nanoseconds).ok().map(Duration::from_nanos).filter(|duration| *duration <= LONGEST)
 }
 
 #[cfg(test)]
@@ -153,6 +135,7 @@ mod tests {
             ("30", None),
             ("s", None),
             ("-1s", None),
+            ("+1s", None),
             ("1d", None),
             ("1.2.3s", None),
             ("1s ", None),

@@ -5,7 +5,6 @@
 //! [`parse`](CronSchedule::parse) reads, [`next_after`](CronSchedule::next_after) computes. Both are pure: nothing
 //! here reads a clock.
 
-mod duration;
 mod error;
 mod field;
 mod next;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::duration::nanoseconds;
 use super::error::CronError;
 use super::field::{DAYS, HOURS, MINUTES, MONTHS, WEEKDAYS, all, field};
 use super::{CronSchedule, CronTimes, Fields};
+use crate::go_duration::nanoseconds;
 use crate::time_zone::time_zone;
 
 impl CronSchedule {
