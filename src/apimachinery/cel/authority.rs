@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::authorization_check::{Authority, AuthorizationCheck, Authorizer};
-use super::values::{Outcome, Text, Val};
-use super::{Budget, Error};
+use super::values::{FunctionResult, Text, Val};
+use super::{Budget, other};
 
 /// The cost of one check, as in Kubernetes.
 const CHECK_COST: u64 = 350_000;
@@ -22,14 +22,14 @@ impl<'a> Authority<'a> {
         account: Option<&(String, String)>,
         name: &str,
         args: &[Val<'a>],
-    ) -> Option<Outcome<'a>> {
+    ) -> FunctionResult<'a> {
         let check = AuthorizationCheck { account: account.cloned(), ..AuthorizationCheck::default() };
         let next = match (name, args) {
             ("path", [Val::Text(path)]) if !path.is_empty() => {
                 let question = AuthorizationCheck { path: Some(path.to_string()), ..check };
                 Self::Building { judge, question }
             }
-            ("path", [Val::Text(_)]) => return Some(Err(Error::Other("path must not be empty".into()))),
+            ("path", [Val::Text(_)]) => return Err(other("path must not be empty")),
             ("group", [Val::Text(group)]) => {
                 let question = AuthorizationCheck { group: group.to_string(), ..check };
                 Self::Building { judge, question }
@@ -38,9 +38,9 @@ impl<'a> Authority<'a> {
                 let account = Some((namespace.to_string(), name.to_string()));
                 Self::Request { judge, request: request.clone(), account }
             }
-            _ => return None,
+            _ => return Ok(None),
         };
-        Some(Ok(next.into()))
+        Ok(Some(next.into()))
     }
 
     fn go_on(
@@ -49,12 +49,10 @@ impl<'a> Authority<'a> {
         name: &str,
         args: &[Val<'a>],
         budget: &mut Budget,
-    ) -> Option<Outcome<'a>> {
-        let [Val::Text(text)] = args else { return None };
+    ) -> FunctionResult<'a> {
+        let [Val::Text(text)] = args else { return Ok(None) };
         // Each step copies the whole check, so its size is charged, and not only that of the addition.
-        if let Err(error) = budget.take((question.bytes() + text.len()) as u64 / 10) {
-            return Some(Err(error));
-        }
+        budget.take((question.bytes() + text.len()) as u64 / 10)?;
         let mut question = question.clone();
         let of_resource = question.path.is_none();
         let set = |field: &mut String, text: &Text<'_>| *field = text.to_string();
@@ -67,14 +65,12 @@ impl<'a> Authority<'a> {
             "fieldSelector" | "labelSelector" if of_resource => {}
             "check" => {
                 set(&mut question.verb, text);
-                if let Err(error) = budget.take(CHECK_COST) {
-                    return Some(Err(error));
-                }
-                return Some(Ok(Self::Decided(judge.decide(&question)).into()));
+                budget.take(CHECK_COST)?;
+                return Ok(Some(Self::Decided(judge.decide(&question)).into()));
             }
-            _ => return None,
+            _ => return Ok(None),
         }
-        Some(Ok(Self::Building { judge, question }.into()))
+        Ok(Some(Self::Building { judge, question }.into()))
     }
 }
 
@@ -91,7 +87,7 @@ impl<'a> Authority<'a> {
     }
 
     /// Calls a function of this value; `None` if it has no function of this name.
-    pub(super) fn call(&self, name: &str, args: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
+    pub(super) fn call(&self, name: &str, args: &[Val<'a>], budget: &mut Budget) -> FunctionResult<'a> {
         match self {
             Self::Request { judge, request, account } => {
                 Self::begin(*judge, request, account.as_ref(), name, args)
@@ -106,9 +102,9 @@ impl<'a> Authority<'a> {
                     ("errored", decision) => Val::Bool(decision.is_err()),
                     ("error", Err(error)) => Val::text(error.as_str()),
                     ("reason" | "error", _) => Val::text(""),
-                    _ => return None,
+                    _ => return Ok(None),
                 };
-                args.is_empty().then_some(Ok(value))
+                Ok(args.is_empty().then_some(value))
             }
         }
     }

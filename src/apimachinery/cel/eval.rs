@@ -86,8 +86,8 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 for arg in args {
                     values.push(self.eval(arg)?);
                 }
-                if let Some(value) = operators::apply(name, &values, self.budget) {
-                    return value;
+                if let Some(value) = operators::apply(name, &values, self.budget)? {
+                    return Ok(value);
                 }
                 functions::call(name, target.is_some(), &values, pattern.as_deref(), self.budget)
             }

@@ -14,11 +14,16 @@ use regex::Regex;
 use super::durations::duration;
 use super::operators::position;
 use super::semver::SemanticVersion;
-use super::values::{Outcome, Text, Val};
+use super::values::{FunctionResult, Outcome, Text, Val};
 use super::{Budget, Error, format, named_formats, other};
 use crate::pattern;
 use base::sort::SliceOrder;
 use object::quantity::Amount;
+
+/// A library of functions.
+type Library = for<'a> fn(&str, &[Val<'a>], &mut Budget) -> FunctionResult<'a>;
+
+const LIBRARIES: [Library; 6] = [quantities, versions, addresses, urls, sets, times];
 
 /// Calls a function. The first value is the receiver, if there is one.
 pub(super) fn call<'a>(
@@ -31,15 +36,17 @@ pub(super) fn call<'a>(
     for value in values {
         budget.take(value.size().unwrap_or(0) as u64 / 10)?;
     }
-    let found = match values {
-        [Val::Text(text), rest @ ..] if on_value => of_text(name, text, rest, pattern, budget),
-        [Val::Authority(authority), rest @ ..] if on_value => authority.call(name, rest, budget),
-        [list, rest @ ..] if on_value && list.type_name() == "list" => of_list(name, list, rest, budget),
+    let of_receiver = match values {
+        [Val::Text(text), rest @ ..] if on_value => of_text(name, text, rest, pattern, budget)?,
+        [Val::Authority(authority), rest @ ..] if on_value => authority.call(name, rest, budget)?,
+        [list, rest @ ..] if on_value && list.type_name() == "list" => of_list(name, list, rest, budget)?,
         _ => None,
     };
-    found
-        .or_else(|| library(name, on_value, values, pattern, budget))
-        .unwrap_or_else(|| Err(Error::Overload(name.trim_start_matches('@').to_string())))
+    if let Some(value) = of_receiver {
+        return Ok(value);
+    }
+    let found = library(name, on_value, values, pattern, budget)?;
+    found.ok_or_else(|| Error::Overload(name.trim_start_matches('@').to_string()))
 }
 
 fn int(size: usize) -> Val<'static> {
@@ -52,66 +59,80 @@ fn library<'a>(
     values: &[Val<'a>],
     pattern: Option<&Regex>,
     budget: &mut Budget,
-) -> Option<Outcome<'a>> {
-    Some(match (name, values) {
-        ("size", [value]) => return value.size().map(|size| Ok(int(size))),
-        ("dyn", [value]) if !on_value => Ok(value.clone()),
-        ("type", [value]) if !on_value => Ok(Val::Type(value.type_name())),
-        ("matches", [Val::Text(text), Val::Text(by)]) if !on_value => matches(text, by, pattern, budget),
+) -> FunctionResult<'a> {
+    Ok(Some(match (name, values) {
+        ("size", [value]) => return Ok(value.size().map(int)),
+        ("dyn", [value]) if !on_value => value.clone(),
+        ("type", [value]) if !on_value => Val::Type(value.type_name()),
+        ("matches", [Val::Text(text), Val::Text(by)]) if !on_value => matches(text, by, pattern, budget)?,
         ("string" | "int" | "uint" | "double" | "bool" | "bytes" | "timestamp" | "duration", [value])
             if !on_value =>
         {
             return convert(name, value);
         }
-        ("optional.of", [value]) => Ok(Val::some(value.clone())),
-        ("optional.none", []) => Ok(Val::Optional(None)),
+        ("optional.of", [value]) => Val::some(value.clone()),
+        ("optional.none", []) => Val::Optional(None),
         ("optional.ofNonZeroValue", [value]) => {
             let is_zero = match value {
                 Val::Null | Val::Bool(false) | Val::Int(0) | Val::Uint(0) => true,
                 Val::Double(number) => *number == 0.0,
                 value => value.size() == Some(0),
             };
-            Ok(if is_zero { Val::Optional(None) } else { Val::some(value.clone()) })
+            if is_zero { Val::Optional(None) } else { Val::some(value.clone()) }
         }
-        ("hasValue", [Val::Optional(value)]) => Ok(Val::Bool(value.is_some())),
-        ("value", [Val::Optional(value)]) => match value {
-            Some(value) => Ok((**value).clone()),
-            None => Err(other("optional.none() dereference")),
-        },
-        ("orValue", [Val::Optional(value), or]) => Ok(value.as_deref().unwrap_or(or).clone()),
+        ("hasValue", [Val::Optional(value)]) => Val::Bool(value.is_some()),
+        ("value", [Val::Optional(value)]) => {
+            value.as_deref().ok_or_else(|| other("optional.none() dereference"))?.clone()
+        }
+        ("orValue", [Val::Optional(value), or]) => value.as_deref().unwrap_or(or).clone(),
         ("or", [Val::Optional(value), or]) => {
-            Ok(if value.is_some() { values[0].clone() } else { or.clone() })
+            if value.is_some() {
+                values[0].clone()
+            } else {
+                or.clone()
+            }
         }
-        ("jsonpatch.escapeKey", [Val::Text(key)]) => Ok(Val::text(key.replace('~', "~0").replace('/', "~1"))),
+        ("jsonpatch.escapeKey", [Val::Text(key)]) => Val::text(key.replace('~', "~0").replace('/', "~1")),
         ("lists.range", [Val::Int(count)]) => {
             let count = (*count).max(0);
-            budget.take(count.unsigned_abs()).map(|()| Val::list((0..count).map(Val::Int).collect()))
+            budget.take(count.unsigned_abs())?;
+            Val::list((0..count).map(Val::Int).collect())
         }
-        ("strings.quote", [Val::Text(text)]) => Ok(Val::text(format::quoted(text))),
+        ("math.greatest" | "math.least", numbers) => {
+            let numbers = match numbers {
+                [list] => list.items().unwrap_or_default(),
+                several => several.to_vec(),
+            };
+            let preferred = if name == "math.greatest" { Ordering::Greater } else { Ordering::Less };
+            let better = |best: Val<'a>, item: Val<'a>| {
+                if item.compare(&best).flatten() == Some(preferred) { item } else { best }
+            };
+            return Ok(numbers.into_iter().reduce(better));
+        }
+        ("strings.quote", [Val::Text(text)]) => Val::text(format::quoted(text)),
         ("format.named", [Val::Text(text)]) => {
-            Ok(named_formats::find(text).map_or(Val::Optional(None), |name| Val::some(Val::Format(name))))
+            named_formats::find(text).map_or(Val::Optional(None), |name| Val::some(Val::Format(name)))
         }
         (name, []) if name.starts_with("format.") => {
-            return named_formats::find(&name["format.".len()..]).map(|name| Ok(Val::Format(name)));
+            return Ok(named_formats::find(&name["format.".len()..]).map(Val::Format));
         }
         ("validate", [Val::Format(format), Val::Text(text)]) => {
             let wrong = named_formats::validate(format, text);
-            Ok(if wrong.is_empty() {
+            if wrong.is_empty() {
                 Val::Optional(None)
             } else {
                 Val::some(Val::list(wrong.into_iter().map(Val::text).collect()))
-            })
+            }
         }
         _ => {
-            return quantities(name, values)
-                .or_else(|| versions(name, values, budget))
-                .or_else(|| addresses(name, values))
-                .or_else(|| urls(name, values, budget))
-                .or_else(|| sets(name, values, budget))
-                .or_else(|| numbers(name, values))
-                .or_else(|| times(name, values));
+            for library in LIBRARIES {
+                if let Some(value) = library(name, values, budget)? {
+                    return Ok(Some(value));
+                }
+            }
+            return Ok(None);
         }
-    })
+    }))
 }
 
 fn matches<'a>(text: &str, by: &str, pattern: Option<&Regex>, budget: &mut Budget) -> Outcome<'a> {
@@ -139,74 +160,70 @@ fn compiled(
     Ok(compiled)
 }
 
+fn out_of_range(at: i64) -> Error {
+    other(format!("index out of range: {at}"))
+}
+
+/// Returns the limit that a call may give as its last argument; `None` if that is not a limit.
+fn limit(most: &[Val<'_>]) -> Option<usize> {
+    match most {
+        [] => Some(usize::MAX),
+        [Val::Int(most)] => Some(usize::try_from(*most).unwrap_or(usize::MAX)),
+        _ => None,
+    }
+}
+
 fn of_text<'a>(
     name: &str,
     text: &Text<'a>,
     rest: &[Val<'a>],
     pattern: Option<&Regex>,
     budget: &mut Budget,
-) -> Option<Outcome<'a>> {
+) -> FunctionResult<'a> {
     let texts = |parts: Vec<String>| Val::list(parts.into_iter().map(Val::text).collect());
     let place = |found: Option<usize>| found.map_or(Val::Int(-1), |at| int(text[..at].chars().count()));
     let letter = |at: i64, most: usize| usize::try_from(at).ok().filter(|at| *at <= most);
-    Some(Ok(match (name, rest) {
+    Ok(Some(match (name, rest) {
         ("startsWith", [Val::Text(part)]) => Val::Bool(text.starts_with(&**part)),
         ("endsWith", [Val::Text(part)]) => Val::Bool(text.ends_with(&**part)),
         ("contains", [Val::Text(part)]) => Val::Bool(text.contains(&**part)),
-        ("matches", [Val::Text(by)]) => return Some(matches(text, by, pattern, budget)),
+        ("matches", [Val::Text(by)]) => matches(text, by, pattern, budget)?,
         ("find", [Val::Text(by)]) => {
-            let compiled = match compiled(text, by, pattern, budget) {
-                Ok(compiled) => compiled,
-                Err(error) => return Some(Err(error)),
-            };
+            let compiled = compiled(text, by, pattern, budget)?;
             let found = pattern.or(compiled.as_ref()).and_then(|pattern| pattern.find(text));
             Val::text(found.map_or("", |found| found.as_str()))
         }
-        ("findAll", [Val::Text(by), most @ ..]) if most.len() <= 1 => {
-            let compiled = match compiled(text, by, pattern, budget) {
-                Ok(compiled) => compiled,
-                Err(error) => return Some(Err(error)),
-            };
-            let most = match most {
-                [Val::Int(most)] => usize::try_from(*most).unwrap_or(usize::MAX),
-                [] => usize::MAX,
-                _ => return None,
-            };
-            if let Err(error) = budget.take(text.len() as u64) {
-                return Some(Err(error));
-            }
+        ("findAll", [Val::Text(by), most @ ..]) => {
+            let Some(most) = limit(most) else { return Ok(None) };
+            let compiled = compiled(text, by, pattern, budget)?;
+            budget.take(text.len() as u64)?;
             let mut all = Vec::new();
             for found in
                 pattern.or(compiled.as_ref()).into_iter().flat_map(|by| by.find_iter(text)).take(most)
             {
                 all.push(found.as_str().to_string());
                 // For each match, a pattern may read to the end of the text.
-                if let Err(error) = budget.take((text.len() - found.end()) as u64 / 10) {
-                    return Some(Err(error));
-                }
+                budget.take((text.len() - found.end()) as u64 / 10)?;
             }
             texts(all)
         }
         ("format", [list]) => {
-            if let Err(error) = budget.take(list.size().unwrap_or_default() as u64) {
-                return Some(Err(error));
-            }
-            return Some(format::format(text, &list.items()?, budget).map(Val::text));
+            budget.take(list.size().unwrap_or_default() as u64)?;
+            let Some(arguments) = list.items() else { return Ok(None) };
+            Val::text(format::format(text, &arguments, budget)?)
         }
         ("lowerAscii", []) => Val::text(text.to_ascii_lowercase()),
         ("upperAscii", []) => Val::text(text.to_ascii_uppercase()),
         ("trim", []) => Val::text(text.trim()),
         ("reverse", []) => Val::text(text.chars().rev().collect::<String>()),
-        ("charAt", [Val::Int(at)]) => match letter(*at, text.chars().count()) {
-            Some(at) => Val::text(text.chars().nth(at).map(String::from).unwrap_or_default()),
-            None => return Some(Err(other(format!("index out of range: {at}")))),
-        },
+        ("charAt", [Val::Int(at)]) => {
+            let place = letter(*at, text.chars().count()).ok_or_else(|| out_of_range(*at))?;
+            Val::text(text.chars().nth(place).map(String::from).unwrap_or_default())
+        }
         ("indexOf", [Val::Text(part)]) => place(text.find(&**part)),
         ("lastIndexOf", [Val::Text(part)]) => place(text.rfind(&**part)),
         ("indexOf" | "lastIndexOf", [Val::Text(part), Val::Int(from)]) => {
-            let Ok(from) = usize::try_from(*from) else {
-                return Some(Err(other(format!("index out of range: {from}"))));
-            };
+            let from = usize::try_from(*from).map_err(|_| out_of_range(*from))?;
             match text.char_indices().nth(from) {
                 // The empty string is everywhere, lastly at the end.
                 _ if part.is_empty() => int(from.min(text.chars().count())),
@@ -215,149 +232,123 @@ fn of_text<'a>(
                 Some((at, _)) => place(text[..text.floor_char_boundary(at + part.len())].rfind(&**part)),
             }
         }
-        ("substring", [Val::Int(from), end @ ..]) if end.len() <= 1 => {
+        ("substring", [Val::Int(from), end @ ..]) => {
             let count = text.chars().count();
             let end = match end {
                 [Val::Int(end)] => *end,
                 [] => count as i64,
-                _ => return None,
+                _ => return Ok(None),
             };
             match (letter(*from, count), letter(end, count)) {
                 (Some(from), Some(end)) if from <= end => {
                     Val::text(text.chars().skip(from).take(end - from).collect::<String>())
                 }
                 (Some(_), Some(_)) => {
-                    return Some(Err(other(format!("invalid substring range. start: {from}, end: {end}"))));
+                    return Err(other(format!("invalid substring range. start: {from}, end: {end}")));
                 }
-                _ => return Some(Err(other(format!("index out of range: {from}")))),
+                _ => return Err(out_of_range(*from)),
             }
         }
-        ("split", [Val::Text(by), most @ ..]) if most.len() <= 1 => {
-            let most = match most {
-                [Val::Int(0)] => return Some(Ok(Val::list(Vec::new()))),
-                [Val::Int(most)] => usize::try_from(*most).unwrap_or(usize::MAX),
-                [] => usize::MAX,
-                _ => return None,
-            };
-            if let Err(error) = budget.take(text.len() as u64) {
-                return Some(Err(error));
-            }
+        ("split", [Val::Text(by), most @ ..]) => {
+            let Some(most) = limit(most) else { return Ok(None) };
+            budget.take(text.len() as u64)?;
             if by.is_empty() {
                 texts(text.chars().map(String::from).take(most).collect())
             } else {
                 texts(text.splitn(most, &**by).map(ToString::to_string).collect())
             }
         }
-        ("replace", [Val::Text(from), Val::Text(to), most @ ..]) if most.len() <= 1 => {
-            let most = match most {
-                [Val::Int(most)] => usize::try_from(*most).unwrap_or(usize::MAX),
-                [] => usize::MAX,
-                _ => return None,
-            };
+        ("replace", [Val::Text(from), Val::Text(to), most @ ..]) => {
+            let Some(most) = limit(most) else { return Ok(None) };
             // In the worst case, `to` is inserted around each letter.
-            let grown = (text.len() as u64 + 1).saturating_mul(to.len() as u64 + 1) / 10;
-            if let Err(error) = budget.take(grown) {
-                return Some(Err(error));
-            }
+            budget.take((text.len() as u64 + 1).saturating_mul(to.len() as u64 + 1) / 10)?;
             Val::text(text.replacen(&**from, to, most))
         }
-        _ => return None,
+        _ => return Ok(None),
     }))
 }
 
-fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
-    let items = list.items()?;
-    let cost = match name {
+fn of_list<'a>(name: &str, list: &Val<'a>, rest: &[Val<'a>], budget: &mut Budget) -> FunctionResult<'a> {
+    let Some(items) = list.items() else { return Ok(None) };
+    budget.take(match name {
         "min" | "max" | "isSorted" => reading_cost(&items),
         _ => items.len() as u64,
-    };
-    if let Err(error) = budget.take(cost) {
-        return Some(Err(error));
-    }
+    })?;
     let ordered = |a: &Val<'a>, b: &Val<'a>| a.compare(b).flatten();
-    Some(Ok(match (name, rest) {
+    Ok(Some(match (name, rest) {
         ("isSorted", []) => {
             let mut pairs = items.windows(2);
             Val::Bool(pairs.all(|pair| ordered(&pair[0], &pair[1]) != Some(Ordering::Greater)))
         }
         ("sum", []) => {
-            let zero = match items.first() {
+            let mut sum = match items.first() {
                 Some(Val::Double(_)) => Val::Double(0.0),
                 Some(Val::Uint(_)) => Val::Uint(0),
                 Some(Val::Duration(_)) => Val::Duration(SignedDuration::ZERO),
                 _ => Val::Int(0),
             };
-            let add = |sum: Outcome<'a>, item: &Val<'a>| {
-                let pair = [sum?, item.clone()];
-                super::operators::apply("_+_", &pair, budget)
-                    .unwrap_or_else(|| Err(other("no such overload: sum")))
-            };
-            return Some(items.iter().fold(Ok(zero), add));
+            for item in items {
+                let added = super::operators::apply("_+_", &[sum, item], budget)?;
+                sum = added.ok_or_else(|| other("no such overload: sum"))?;
+            }
+            sum
         }
         ("min" | "max", []) => {
             let preferred = if name == "min" { Ordering::Less } else { Ordering::Greater };
             let better = |best: Val<'a>, item: Val<'a>| {
                 if ordered(&item, &best) == Some(preferred) { item } else { best }
             };
-            match items.into_iter().reduce(better) {
-                Some(best) => best,
-                None => return Some(Err(other(format!("{name} called on empty list")))),
-            }
+            let best = items.into_iter().reduce(better);
+            best.ok_or_else(|| other(format!("{name} called on empty list")))?
         }
-        ("indexOf", [item]) => match position(items.iter(), item, budget) {
-            Ok(found) => found.map_or(Val::Int(-1), int),
-            Err(error) => return Some(Err(error)),
-        },
-        ("lastIndexOf", [item]) => match position(items.iter().rev(), item, budget) {
-            Ok(found) => found.map_or(Val::Int(-1), |at| int(items.len() - 1 - at)),
-            Err(error) => return Some(Err(error)),
-        },
+        ("indexOf", [item]) => position(items.iter(), item, budget)?.map_or(Val::Int(-1), int),
+        ("lastIndexOf", [item]) => {
+            let found = position(items.iter().rev(), item, budget)?;
+            found.map_or(Val::Int(-1), |at| int(items.len() - 1 - at))
+        }
         ("join", by) if by.len() <= 1 => {
-            let by = by.first().map_or(Some(""), Val::as_text)?;
+            let by = by.first().map_or(Some(""), Val::as_text);
             let parts: Option<Vec<&str>> = items.iter().map(Val::as_text).collect();
-            let joined = parts?;
-            let bytes: usize = joined.iter().map(|part| part.len() + by.len()).sum();
-            if let Err(error) = budget.take(bytes as u64 / 10) {
-                return Some(Err(error));
-            }
-            Val::text(joined.join(by))
+            let (Some(by), Some(parts)) = (by, parts) else { return Ok(None) };
+            let bytes: usize = parts.iter().map(|part| part.len() + by.len()).sum();
+            budget.take(bytes as u64 / 10)?;
+            Val::text(parts.join(by))
         }
         ("reverse", []) => Val::list(items.into_iter().rev().collect()),
         ("slice", [Val::Int(from), Val::Int(end)]) => match (usize::try_from(*from), usize::try_from(*end)) {
             (Ok(from), Ok(end)) if from <= end && end <= items.len() => Val::list(items[from..end].to_vec()),
-            _ => return Some(Err(other(format!("cannot slice({from}, {end})")))),
+            _ => return Err(other(format!("cannot slice({from}, {end})"))),
         },
         ("first", []) => items.first().cloned().map_or(Val::Optional(None), Val::some),
         ("last", []) => items.last().cloned().map_or(Val::Optional(None), Val::some),
         ("distinct", []) => {
             let mut seen: Vec<Val<'a>> = Vec::new();
             for item in items {
-                match position(seen.iter(), &item, budget) {
-                    Ok(None) => seen.push(item),
-                    Ok(Some(_)) => {}
-                    Err(error) => return Some(Err(error)),
+                if position(seen.iter(), &item, budget)?.is_none() {
+                    seen.push(item);
                 }
             }
             Val::list(seen)
         }
-        ("sort", []) => return Some(sorted_by(items.clone(), items, budget)),
-        ("@sortByAssociatedKeys", [keys]) => return Some(sorted_by(items, keys.items()?, budget)),
-        ("flatten", depth) if depth.len() <= 1 => {
+        ("sort", []) => sorted_by(items.clone(), items, budget)?,
+        ("@sortByAssociatedKeys", [keys]) => {
+            let Some(keys) = keys.items() else { return Ok(None) };
+            sorted_by(items, keys, budget)?
+        }
+        ("flatten", depth) => {
             let depth = match depth {
                 [Val::Int(depth)] => *depth,
                 [] => 1,
-                _ => return None,
+                _ => return Ok(None),
             };
             if depth < 0 {
-                return Some(Err(other("level must be non-negative")));
+                return Err(other("level must be non-negative"));
             }
             let mut flat = Vec::new();
-            if let Err(error) = flatten(items, depth, &mut flat, budget) {
-                return Some(Err(error));
-            }
+            flatten(items, depth, &mut flat, budget)?;
             Val::list(flat)
         }
-        _ => return None,
+        _ => return Ok(None),
     }))
 }
 
@@ -405,10 +396,10 @@ fn flatten<'a>(
     Ok(())
 }
 
-fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
+fn convert<'a>(to: &str, value: &Val<'a>) -> FunctionResult<'a> {
     let bad =
         |from: &str, text: &str| other(format!("type conversion error from '{from}' to '{to}': {text}"));
-    Some(match (to, value) {
+    Ok(Some(match (to, value) {
         ("string", Val::Text(_))
         | ("bytes", Val::Bytes(_))
         | ("bool", Val::Bool(_))
@@ -416,11 +407,11 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
         | ("uint", Val::Uint(_))
         | ("double", Val::Double(_))
         | ("timestamp", Val::Time(_))
-        | ("duration", Val::Duration(_)) => Ok(value.clone()),
-        ("string", Val::Bytes(bytes)) => match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(Val::text(text)),
-            Err(_) => Err(other("invalid UTF-8 in bytes, cannot convert to string")),
-        },
+        | ("duration", Val::Duration(_)) => value.clone(),
+        ("string", Val::Bytes(bytes)) => {
+            let text = std::str::from_utf8(bytes);
+            Val::text(text.map_err(|_| other("invalid UTF-8 in bytes, cannot convert to string"))?)
+        }
         (
             "string",
             Val::Map(_)
@@ -430,51 +421,53 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
             | Val::Null
             | Val::Optional(_)
             | Val::SemanticVersion(_),
-        ) => return None,
-        ("string", value) => Ok(Val::text(value.to_display_string())),
-        ("bytes", Val::Text(text)) => Ok(Val::Bytes(text.as_bytes().into())),
+        ) => return Ok(None),
+        ("string", value) => Val::text(value.to_display_string()),
+        ("bytes", Val::Text(text)) => Val::Bytes(text.as_bytes().into()),
         ("bool", Val::Text(text)) => match &**text {
-            "true" | "True" | "TRUE" | "t" | "1" => Ok(Val::Bool(true)),
-            "false" | "False" | "FALSE" | "f" | "0" => Ok(Val::Bool(false)),
-            text => Err(bad("string", text)),
+            "true" | "True" | "TRUE" | "t" | "1" => Val::Bool(true),
+            "false" | "False" | "FALSE" | "f" | "0" => Val::Bool(false),
+            text => return Err(bad("string", text)),
         },
         ("int", Val::Uint(number)) => {
-            i64::try_from(*number).map(Val::Int).map_err(|_| other("integer overflow"))
+            Val::Int(i64::try_from(*number).map_err(|_| other("integer overflow"))?)
         }
         // As in cel-go, the bounds are exclusive: 2^63 in either direction, and 2^64.
-        ("int", Val::Double(number)) if number.abs() < 2_f64.powi(63) => Ok(Val::Int(*number as i64)),
-        ("int", Val::Double(_)) => Err(other("integer overflow")),
-        ("int", Val::Text(text)) => text.parse().map(Val::Int).map_err(|_| bad("string", text)),
-        ("int", Val::Time(time)) => Ok(Val::Int(time.as_second())),
+        ("int", Val::Double(number)) if number.abs() < 2_f64.powi(63) => Val::Int(*number as i64),
+        ("int", Val::Double(_)) => return Err(other("integer overflow")),
+        ("int", Val::Text(text)) => Val::Int(text.parse().map_err(|_| bad("string", text))?),
+        ("int", Val::Time(time)) => Val::Int(time.as_second()),
         ("uint", Val::Int(number)) => {
-            u64::try_from(*number).map(Val::Uint).map_err(|_| other("unsigned integer overflow"))
+            Val::Uint(u64::try_from(*number).map_err(|_| other("unsigned integer overflow"))?)
         }
-        ("uint", Val::Double(number)) if (0.0..2_f64.powi(64)).contains(number) => {
-            Ok(Val::Uint(*number as u64))
-        }
-        ("uint", Val::Double(_)) => Err(other("unsigned integer overflow")),
-        ("uint", Val::Text(text)) => text.parse().map(Val::Uint).map_err(|_| bad("string", text)),
-        ("double", Val::Int(_) | Val::Uint(_)) => Ok(Val::Double(value.as_double())),
-        ("double", Val::Text(text)) => text.parse().map(Val::Double).map_err(|_| bad("string", text)),
-        ("timestamp", Val::Text(text)) => text.parse().map(Val::Time).map_err(|_| bad("string", text)),
+        ("uint", Val::Double(number)) if (0.0..2_f64.powi(64)).contains(number) => Val::Uint(*number as u64),
+        ("uint", Val::Double(_)) => return Err(other("unsigned integer overflow")),
+        ("uint", Val::Text(text)) => Val::Uint(text.parse().map_err(|_| bad("string", text))?),
+        ("double", Val::Int(_) | Val::Uint(_)) => Val::Double(value.as_double()),
+        ("double", Val::Text(text)) => Val::Double(text.parse().map_err(|_| bad("string", text))?),
+        ("timestamp", Val::Text(text)) => Val::Time(text.parse().map_err(|_| bad("string", text))?),
         ("timestamp", Val::Int(second)) => {
-            Timestamp::from_second(*second).map(Val::Time).map_err(|_| other("timestamp overflow"))
+            Val::Time(Timestamp::from_second(*second).map_err(|_| other("timestamp overflow"))?)
         }
-        ("duration", Val::Text(text)) => duration(text).map(Val::Duration).ok_or_else(|| bad("string", text)),
-        _ => return None,
-    })
+        ("duration", Val::Text(text)) => Val::Duration(duration(text).ok_or_else(|| bad("string", text))?),
+        _ => return Ok(None),
+    }))
 }
 
-fn quantities<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
-    let amount = |value: &Val<'a>| match value {
-        Val::Quantity(amount) => Some(*amount),
-        _ => None,
-    };
-    Some(Ok(match (name, values) {
-        ("quantity", [Val::Text(text)]) => match Amount::parse(text) {
-            Ok(amount) => Val::Quantity(amount),
-            Err(error) => return Some(Err(other(error.to_string()))),
-        },
+/// Returns the result of a function that compares values with an order.
+fn compared(name: &str, order: Ordering) -> Val<'static> {
+    match name {
+        "isGreaterThan" => Val::Bool(order == Ordering::Greater),
+        "isLessThan" => Val::Bool(order == Ordering::Less),
+        _ => Val::Int(order as i64),
+    }
+}
+
+fn quantities<'a>(name: &str, values: &[Val<'a>], _budget: &mut Budget) -> FunctionResult<'a> {
+    Ok(Some(match (name, values) {
+        ("quantity", [Val::Text(text)]) => {
+            Val::Quantity(Amount::parse(text).map_err(|error| other(error.to_string()))?)
+        }
         ("isQuantity", [Val::Text(text)]) => Val::Bool(Amount::parse(text).is_ok()),
         ("sign", [Val::Quantity(amount)]) => Val::Int(match amount {
             amount if amount.is_negative() => -1,
@@ -483,43 +476,39 @@ fn quantities<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
         }),
         ("isInteger", [Val::Quantity(amount)]) => Val::Bool(amount.as_f64().fract() == 0.0),
         ("asInteger", [Val::Quantity(amount)]) if amount.as_f64().fract() == 0.0 => Val::Int(amount.units()),
-        ("asInteger", [Val::Quantity(_)]) => {
-            return Some(Err(other("cannot convert value to integer")));
-        }
+        ("asInteger", [Val::Quantity(_)]) => return Err(other("cannot convert value to integer")),
         ("asApproximateFloat", [Val::Quantity(amount)]) => Val::Double(amount.as_f64()),
-        ("isGreaterThan" | "isLessThan" | "compareTo", [a, b]) => {
-            let order = amount(a)?.cmp(&amount(b)?);
-            match name {
-                "isGreaterThan" => Val::Bool(order == Ordering::Greater),
-                "isLessThan" => Val::Bool(order == Ordering::Less),
-                _ => Val::Int(order as i64),
-            }
+        ("isGreaterThan" | "isLessThan" | "compareTo", [Val::Quantity(a), Val::Quantity(b)]) => {
+            compared(name, a.cmp(b))
         }
         ("add" | "sub", [Val::Quantity(a), b]) => {
             let b = match b {
                 Val::Quantity(b) => *b,
                 Val::Int(b) => Amount::from_units(*b),
-                _ => return None,
+                _ => return Ok(None),
             };
             Val::Quantity(if name == "add" { *a + b } else { *a - b })
         }
-        _ => return None,
+        _ => return Ok(None),
     }))
 }
 
-fn versions<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
-    let parsed = |text: &str, normalize: &[Val<'_>]| match normalize {
-        [] => Some(SemanticVersion::parse(text, false)),
-        [Val::Bool(normalize)] => Some(SemanticVersion::parse(text, *normalize)),
-        _ => None,
-    };
+fn versions<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> FunctionResult<'a> {
     let part = |part: u64| Val::Int(part.cast_signed());
-    Some(Ok(match (name, values) {
-        ("semver", [Val::Text(text), normalize @ ..]) => {
-            let version = parsed(text, normalize)?.map_err(other);
-            return Some(version.map(|version| Val::SemanticVersion(Rc::new(version))));
+    Ok(Some(match (name, values) {
+        ("semver" | "isSemver", [Val::Text(text), normalize @ ..]) => {
+            let normalize = match normalize {
+                [] => false,
+                [Val::Bool(normalize)] => *normalize,
+                _ => return Ok(None),
+            };
+            let version = SemanticVersion::parse(text, normalize);
+            if name == "isSemver" {
+                Val::Bool(version.is_ok())
+            } else {
+                Val::SemanticVersion(Rc::new(version.map_err(other)?))
+            }
         }
-        ("isSemver", [Val::Text(text), normalize @ ..]) => Val::Bool(parsed(text, normalize)?.is_ok()),
         ("major", [Val::SemanticVersion(version)]) => part(version.major),
         ("minor", [Val::SemanticVersion(version)]) => part(version.minor),
         ("patch", [Val::SemanticVersion(version)]) => part(version.patch),
@@ -527,17 +516,10 @@ fn versions<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<O
             "isGreaterThan" | "isLessThan" | "compareTo",
             [Val::SemanticVersion(a), Val::SemanticVersion(b)],
         ) => {
-            if let Err(error) = budget.take(a.bytes().min(b.bytes()) as u64 / 10) {
-                return Some(Err(error));
-            }
-            let order = a.cmp(b);
-            match name {
-                "isGreaterThan" => Val::Bool(order == Ordering::Greater),
-                "isLessThan" => Val::Bool(order == Ordering::Less),
-                _ => Val::Int(order as i64),
-            }
+            budget.take(a.bytes().min(b.bytes()) as u64 / 10)?;
+            compared(name, a.cmp(b))
         }
-        _ => return None,
+        _ => return Ok(None),
     }))
 }
 
@@ -551,17 +533,15 @@ fn address(text: &str) -> Result<IpAddr, Error> {
     }
 }
 
-fn addresses<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
+fn addresses<'a>(name: &str, values: &[Val<'a>], _budget: &mut Budget) -> FunctionResult<'a> {
     let range = |text: &str| {
         text.parse::<IpNet>()
             .map_err(|_| other(format!("network address '{text}' parse error during conversion from string")))
     };
-    Some(Ok(match (name, values) {
-        ("ip", [Val::Text(text)]) => return Some(address(text).map(Val::Address)),
+    Ok(Some(match (name, values) {
+        ("ip", [Val::Text(text)]) => Val::Address(address(text)?),
         ("isIP", [Val::Text(text)]) => Val::Bool(address(text).is_ok()),
-        ("ip.isCanonical", [Val::Text(text)]) => {
-            return Some(address(text).map(|address| Val::Bool(address.to_string() == **text)));
-        }
+        ("ip.isCanonical", [Val::Text(text)]) => Val::Bool(address(text)?.to_string() == **text),
         ("family", [Val::Address(address)]) => Val::Int(if address.is_ipv4() { 4 } else { 6 }),
         ("isUnspecified", [Val::Address(address)]) => Val::Bool(address.is_unspecified()),
         ("isLoopback", [Val::Address(address)]) => Val::Bool(address.is_loopback()),
@@ -585,20 +565,16 @@ fn addresses<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
                 !(v6.is_unspecified() || v6.is_loopback() || v6.is_multicast() || v6.is_unicast_link_local())
             }
         }),
-        ("cidr", [Val::Text(text)]) => return Some(range(text).map(Val::Range)),
+        ("cidr", [Val::Text(text)]) => Val::Range(range(text)?),
         ("isCIDR", [Val::Text(text)]) => Val::Bool(range(text).is_ok()),
         ("containsIP", [Val::Range(range), Val::Address(address)]) => Val::Bool(range.contains(address)),
-        ("containsIP", [Val::Range(range), Val::Text(text)]) => {
-            return Some(address(text).map(|address| Val::Bool(range.contains(&address))));
-        }
+        ("containsIP", [Val::Range(range), Val::Text(text)]) => Val::Bool(range.contains(&address(text)?)),
         ("containsCIDR", [Val::Range(outer), Val::Range(inner)]) => Val::Bool(outer.contains(inner)),
-        ("containsCIDR", [Val::Range(outer), Val::Text(text)]) => {
-            return Some(range(text).map(|inner| Val::Bool(outer.contains(&inner))));
-        }
+        ("containsCIDR", [Val::Range(outer), Val::Text(text)]) => Val::Bool(outer.contains(&range(text)?)),
         ("ip", [Val::Range(range)]) => Val::Address(range.addr()),
         ("prefixLength", [Val::Range(range)]) => Val::Int(range.prefix_len().into()),
         ("masked", [Val::Range(range)]) => Val::Range(range.trunc()),
-        _ => return None,
+        _ => return Ok(None),
     }))
 }
 
@@ -613,9 +589,9 @@ fn url(text: &str) -> Result<http::Uri, Error> {
     })
 }
 
-fn urls<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
-    Some(Ok(match (name, values) {
-        ("url", [Val::Text(text)]) => return Some(url(text).map(|url| Val::Url(Rc::new(url)))),
+fn urls<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> FunctionResult<'a> {
+    Ok(Some(match (name, values) {
+        ("url", [Val::Text(text)]) => Val::Url(Rc::new(url(text)?)),
         ("isURL", [Val::Text(text)]) => Val::Bool(url(text).is_ok()),
         ("getScheme", [Val::Url(url)]) => Val::text(url.scheme_str().unwrap_or_default()),
         ("getHost", [Val::Url(url)]) => {
@@ -630,9 +606,7 @@ fn urls<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outco
         }
         ("getEscapedPath", [Val::Url(url)]) => Val::text(url.path()),
         ("getQuery", [Val::Url(url)]) => {
-            if let Err(error) = budget.take(url.query().unwrap_or_default().len() as u64) {
-                return Some(Err(error));
-            }
+            budget.take(url.query().unwrap_or_default().len() as u64)?;
             let mut query: BTreeMap<String, Vec<Val<'a>>> = BTreeMap::new();
             for pair in url.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
                 let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -645,17 +619,14 @@ fn urls<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outco
             let entries = query.into_iter().map(|(key, values)| (Val::text(key), Val::list(values)));
             Val::Map(Rc::new(entries.collect()))
         }
-        _ => return None,
+        _ => return Ok(None),
     }))
 }
 
-fn sets<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
-    let [a, b] = values else { return None };
-    let name = name.strip_prefix("sets.")?;
-    let (a, b) = (a.items()?, b.items()?);
-    if let Err(error) = budget.take((a.len() + b.len()) as u64) {
-        return Some(Err(error));
-    }
+fn sets<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> FunctionResult<'a> {
+    let ([a, b], Some(name)) = (values, name.strip_prefix("sets.")) else { return Ok(None) };
+    let (Some(a), Some(b)) = (a.items(), b.items()) else { return Ok(None) };
+    budget.take((a.len() + b.len()) as u64)?;
     // Counts the items of `of` that are also in `all`.
     let mut among = |of: &[Val<'a>], all: &[Val<'a>]| -> Result<usize, Error> {
         let mut count = 0;
@@ -664,51 +635,34 @@ fn sets<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outco
         }
         Ok(count)
     };
-    let holds = match name {
-        "contains" => among(&b, &a).map(|count| count == b.len()),
-        "equivalent" => among(&a, &b).and_then(|of_a| Ok(of_a == a.len() && among(&b, &a)? == b.len())),
-        "intersects" => among(&a, &b).map(|count| count > 0),
-        _ => return None,
-    };
-    Some(holds.map(Val::Bool))
+    Ok(Some(Val::Bool(match name {
+        "contains" => among(&b, &a)? == b.len(),
+        "equivalent" => among(&a, &b)? == a.len() && among(&b, &a)? == b.len(),
+        "intersects" => among(&a, &b)? > 0,
+        _ => return Ok(None),
+    })))
 }
 
-fn numbers<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
-    let preferred = match name {
-        "math.greatest" => Ordering::Greater,
-        "math.least" => Ordering::Less,
-        _ => return None,
-    };
-    let of = match values {
-        [list] => list.items()?,
-        several => several.to_vec(),
-    };
-    let better = |best: Val<'a>, item: Val<'a>| {
-        if item.compare(&best).flatten() == Some(preferred) { item } else { best }
-    };
-    of.into_iter().reduce(better).map(Ok)
-}
-
-fn times<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
+fn times<'a>(name: &str, values: &[Val<'a>], _budget: &mut Budget) -> FunctionResult<'a> {
     if let [Val::Duration(duration)] = values {
-        return Some(Ok(Val::Int(match name {
+        return Ok(Some(Val::Int(match name {
             "getHours" => duration.as_hours(),
             "getMinutes" => duration.as_mins(),
             "getSeconds" => duration.as_secs(),
             "getMilliseconds" => i64::from(duration.subsec_millis()),
-            _ => return None,
+            _ => return Ok(None),
         })));
     }
     let (time, zone) = match values {
         [Val::Time(time)] => (time, TimeZone::UTC),
-        [Val::Time(time), Val::Text(zone)] => match base::time_zone::time_zone(zone) {
-            Ok(zone) => (time, zone),
-            Err(_) => return Some(Err(other(format!("unknown time zone {}", &**zone)))),
-        },
-        _ => return None,
+        [Val::Time(time), Val::Text(zone)] => {
+            let found = base::time_zone::time_zone(zone);
+            (time, found.map_err(|_| other(format!("unknown time zone {}", &**zone)))?)
+        }
+        _ => return Ok(None),
     };
     let zoned = time.to_zoned(zone);
-    Some(Ok(Val::Int(match name {
+    Ok(Some(Val::Int(match name {
         "getFullYear" => zoned.year().into(),
         "getMonth" => i64::from(zoned.month()) - 1,
         "getDate" => zoned.day().into(),
@@ -719,6 +673,6 @@ fn times<'a>(name: &str, values: &[Val<'a>]) -> Option<Outcome<'a>> {
         "getMinutes" => zoned.minute().into(),
         "getSeconds" => zoned.second().into(),
         "getMilliseconds" => zoned.millisecond().into(),
-        _ => return None,
+        _ => return Ok(None),
     })))
 }

@@ -8,57 +8,52 @@ use serde_json::Value;
 
 use super::durations;
 use super::lists;
-use super::values::{Outcome, Val, item_schema};
+use super::values::{FunctionResult, Outcome, Val, item_schema};
 use super::{Budget, Error, other};
 
 /// Returns the result of an operator; `None` if the name is not an operator.
-pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> Option<Outcome<'a>> {
+pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> FunctionResult<'a> {
     let overload = || Error::Overload(name.to_string());
-    Some(match (name, values) {
-        ("_==_", [a, b]) => a.equals(b, budget).map(Val::Bool),
-        ("_!=_", [a, b]) => a.equals(b, budget).map(|same| Val::Bool(!same)),
+    Ok(Some(match (name, values) {
+        ("_==_", [a, b]) => Val::Bool(a.equals(b, budget)?),
+        ("_!=_", [a, b]) => Val::Bool(!a.equals(b, budget)?),
         ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => {
-            match budget.take(letters(a, b)).map(|()| a.compare(b)) {
-                Err(error) => Err(error),
-                Ok(None) => Err(overload()),
-                Ok(Some(order)) => Ok(Val::Bool(match name {
-                    "_<_" => order == Some(Ordering::Less),
-                    "_<=_" => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-                    "_>_" => order == Some(Ordering::Greater),
-                    _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
-                })),
-            }
+            budget.take(letters(a, b))?;
+            let order = a.compare(b).ok_or_else(overload)?;
+            Val::Bool(match name {
+                "_<_" => order == Some(Ordering::Less),
+                "_<=_" => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+                "_>_" => order == Some(Ordering::Greater),
+                _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+            })
         }
-        ("!_", [Val::Bool(value)]) => Ok(Val::Bool(!value)),
-        ("-_", [Val::Int(value)]) => value.checked_neg().map(Val::Int).ok_or_else(overflow),
-        ("-_", [Val::Double(value)]) => Ok(Val::Double(-value)),
-        ("_+_", [a, b]) => add(a, b, budget).unwrap_or_else(|| Err(overload())),
-        ("_-_" | "_*_" | "_/_" | "_%_", [a, b]) => arithmetic(name, a, b).unwrap_or_else(|| Err(overload())),
-        ("@in", [item, of]) => contains(item, of, budget).unwrap_or_else(|| Err(overload())),
-        ("_[_]", [of, key]) => match budget.take(of.search_cost()) {
-            Ok(()) => {
-                let found = index(of, key).unwrap_or_else(|| Err(overload()));
-                found.and_then(|found| budget.take(found.decoding_cost()).map(|()| found))
-            }
-            Err(error) => Err(error),
-        },
+        ("!_", [Val::Bool(value)]) => Val::Bool(!value),
+        ("-_", [Val::Int(value)]) => Val::Int(value.checked_neg().ok_or_else(overflow)?),
+        ("-_", [Val::Double(value)]) => Val::Double(-value),
+        ("_+_", [a, b]) => add(a, b, budget)?.ok_or_else(overload)?,
+        ("_-_" | "_*_" | "_/_" | "_%_", [a, b]) => arithmetic(name, a, b)?.ok_or_else(overload)?,
+        ("@in", [item, of]) => contains(item, of, budget)?.ok_or_else(overload)?,
+        ("_[_]", [of, key]) => {
+            budget.take(of.search_cost())?;
+            let found = index(of, key)?.ok_or_else(overload)?;
+            budget.take(found.decoding_cost())?;
+            found
+        }
         ("_[?_]", [of, key]) => {
             let of = match of {
-                Val::Optional(None) => return Some(Ok(Val::Optional(None))),
+                Val::Optional(None) => return Ok(Some(Val::Optional(None))),
                 Val::Optional(Some(of)) => (**of).clone(),
                 of => of.clone(),
             };
-            if let Err(error) = budget.take(of.search_cost()) {
-                return Some(Err(error));
-            }
+            budget.take(of.search_cost())?;
             match index(&of, key) {
-                None => Err(overload()),
-                Some(found) => Ok(found.map_or(Val::Optional(None), Val::some)),
+                Ok(found) => Val::some(found.ok_or_else(overload)?),
+                Err(_) => Val::Optional(None),
             }
         }
-        ("!_" | "-_", _) => Err(overload()),
-        _ => return None,
-    })
+        ("!_" | "-_", _) => return Err(overload()),
+        _ => return Ok(None),
+    }))
 }
 
 /// Returns the cost of comparing two strings: in Kubernetes, a tenth of the letters of the shorter one.
@@ -84,92 +79,89 @@ fn duration<'a>(made: SignedDuration) -> Outcome<'a> {
     if durations::is_within_bounds(made) { Ok(Val::Duration(made)) } else { Err(duration_overflow()) }
 }
 
-fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> Option<Outcome<'a>> {
-    Some(match (a, b) {
-        (Val::Int(a), Val::Int(b)) => a.checked_add(*b).map(Val::Int).ok_or_else(overflow),
-        (Val::Uint(a), Val::Uint(b)) => a.checked_add(*b).map(Val::Uint).ok_or_else(overflow),
-        (Val::Double(a), Val::Double(b)) => Ok(Val::Double(a + b)),
+fn add<'a>(a: &Val<'a>, b: &Val<'a>, budget: &mut Budget) -> FunctionResult<'a> {
+    Ok(Some(match (a, b) {
+        (Val::Int(a), Val::Int(b)) => Val::Int(a.checked_add(*b).ok_or_else(overflow)?),
+        (Val::Uint(a), Val::Uint(b)) => Val::Uint(a.checked_add(*b).ok_or_else(overflow)?),
+        (Val::Double(a), Val::Double(b)) => Val::Double(a + b),
         (Val::Text(a), Val::Text(b)) => {
-            budget.take(((a.len() + b.len()) / 10) as u64).map(|()| Val::text(format!("{}{}", &**a, &**b)))
+            budget.take(((a.len() + b.len()) / 10) as u64)?;
+            Val::text(format!("{}{}", &**a, &**b))
         }
         (Val::Bytes(a), Val::Bytes(b)) => {
-            let taken = budget.take(((a.len() + b.len()) / 10) as u64);
-            taken.map(|()| Val::Bytes([&**a, &**b].concat().into()))
+            budget.take(((a.len() + b.len()) / 10) as u64)?;
+            Val::Bytes([&**a, &**b].concat().into())
         }
         (Val::Time(at), Val::Duration(by)) | (Val::Duration(by), Val::Time(at)) => {
-            at.checked_add(*by).map(Val::Time).map_err(|_| other("timestamp overflow"))
+            Val::Time(at.checked_add(*by).map_err(|_| other("timestamp overflow"))?)
         }
-        (Val::Duration(a), Val::Duration(b)) => {
-            a.checked_add(*b).ok_or_else(duration_overflow).and_then(duration)
-        }
+        (Val::Duration(a), Val::Duration(b)) => duration(a.checked_add(*b).ok_or_else(duration_overflow)?)?,
         _ => {
-            let count = a.size()?.saturating_add(b.size()?) as u64;
             if a.type_name() != "list" || b.type_name() != "list" {
-                return None;
+                return Ok(None);
             }
-            if let Err(error) = budget.take(count) {
-                return Some(Err(error));
-            }
-            lists::add(a, b, budget)
+            let (Some(first), Some(second)) = (a.size(), b.size()) else { return Ok(None) };
+            budget.take(first.saturating_add(second) as u64)?;
+            lists::add(a, b, budget)?
         }
-    })
+    }))
 }
 
-fn arithmetic<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> Option<Outcome<'a>> {
-    Some(match (a, b) {
+fn arithmetic<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> FunctionResult<'a> {
+    Ok(Some(match (a, b) {
         (Val::Int(_), Val::Int(0)) | (Val::Uint(_), Val::Uint(0)) if matches!(name, "_/_" | "_%_") => {
-            Err(other(if name == "_/_" { "division by zero" } else { "modulus by zero" }))
+            return Err(other(if name == "_/_" { "division by zero" } else { "modulus by zero" }));
         }
-        (Val::Int(a), Val::Int(b)) => match name {
-            "_-_" => a.checked_sub(*b),
-            "_*_" => a.checked_mul(*b),
-            "_/_" => a.checked_div(*b),
-            _ => a.checked_rem(*b),
+        (Val::Int(a), Val::Int(b)) => {
+            let result = match name {
+                "_-_" => a.checked_sub(*b),
+                "_*_" => a.checked_mul(*b),
+                "_/_" => a.checked_div(*b),
+                _ => a.checked_rem(*b),
+            };
+            Val::Int(result.ok_or_else(overflow)?)
         }
-        .map(Val::Int)
-        .ok_or_else(overflow),
-        (Val::Uint(a), Val::Uint(b)) => match name {
-            "_-_" => a.checked_sub(*b),
-            "_*_" => a.checked_mul(*b),
-            "_/_" => a.checked_div(*b),
-            _ => a.checked_rem(*b),
+        (Val::Uint(a), Val::Uint(b)) => {
+            let result = match name {
+                "_-_" => a.checked_sub(*b),
+                "_*_" => a.checked_mul(*b),
+                "_/_" => a.checked_div(*b),
+                _ => a.checked_rem(*b),
+            };
+            Val::Uint(result.ok_or_else(overflow)?)
         }
-        .map(Val::Uint)
-        .ok_or_else(overflow),
-        (Val::Double(a), Val::Double(b)) => match name {
-            "_-_" => Ok(Val::Double(a - b)),
-            "_*_" => Ok(Val::Double(a * b)),
-            "_/_" => Ok(Val::Double(a / b)),
-            _ => return None,
-        },
-        (Val::Time(a), Val::Time(b)) if name == "_-_" => duration(a.duration_since(*b)),
+        (Val::Double(a), Val::Double(b)) => Val::Double(match name {
+            "_-_" => a - b,
+            "_*_" => a * b,
+            "_/_" => a / b,
+            _ => return Ok(None),
+        }),
+        (Val::Time(a), Val::Time(b)) if name == "_-_" => duration(a.duration_since(*b))?,
         (Val::Time(at), Val::Duration(by)) if name == "_-_" => {
-            at.checked_sub(*by).map(Val::Time).map_err(|_| other("timestamp overflow"))
+            Val::Time(at.checked_sub(*by).map_err(|_| other("timestamp overflow"))?)
         }
         (Val::Duration(a), Val::Duration(b)) if name == "_-_" => {
-            a.checked_sub(*b).ok_or_else(duration_overflow).and_then(duration)
+            duration(a.checked_sub(*b).ok_or_else(duration_overflow)?)?
         }
-        _ => return None,
-    })
+        _ => return Ok(None),
+    }))
 }
 
-fn contains<'a>(item: &Val<'a>, of: &Val<'a>, budget: &mut Budget) -> Option<Outcome<'a>> {
-    if let Err(error) = budget.take(of.search_cost()) {
-        return Some(Err(error));
-    }
+fn contains<'a>(item: &Val<'a>, of: &Val<'a>, budget: &mut Budget) -> FunctionResult<'a> {
+    budget.take(of.search_cost())?;
     if let Some(found) = of.entry(item) {
-        return Some(Ok(Val::Bool(found.is_some())));
+        return Ok(Some(Val::Bool(found.is_some())));
     }
     let found = match of {
         // Items are converted one by one, because an early one may match.
         Val::Json(Value::Array(items), schema) => {
             let items = items.iter().map(|item| Val::of_json(item, item_schema(*schema)));
-            position(items, item, budget)
+            position(items, item, budget)?
         }
-        Val::List(items) | Val::Joined(items, _) => position(items.iter(), item, budget),
-        _ => return None,
+        Val::List(items) | Val::Joined(items, _) => position(items.iter(), item, budget)?,
+        _ => return Ok(None),
     };
-    Some(found.map(|found| Val::Bool(found.is_some())))
+    Ok(Some(Val::Bool(found.is_some())))
 }
 
 /// Returns the index of the first item that equals `needle`.
@@ -189,15 +181,15 @@ pub(super) fn position<'a>(
 }
 
 /// Returns the item of a list at an index, or the map entry of a key; `None` if `of` is neither list nor map.
-fn index<'a>(of: &Val<'a>, key: &Val<'a>) -> Option<Outcome<'a>> {
+fn index<'a>(of: &Val<'a>, key: &Val<'a>) -> FunctionResult<'a> {
     if let Some(found) = of.entry(key) {
-        return Some(found.ok_or_else(|| other(format!("no such key: {}", key.to_display_string()))));
+        return found.map(Some).ok_or_else(|| other(format!("no such key: {}", key.to_display_string())));
     }
     let place = match key {
         Val::Int(place) => *place,
         Val::Uint(place) => i64::try_from(*place).unwrap_or(i64::MAX),
         Val::Double(place) if place.fract() == 0.0 => *place as i64,
-        _ => return None,
+        _ => return Ok(None),
     };
     let found = match of {
         Val::List(items) | Val::Joined(items, _) => {
@@ -207,9 +199,9 @@ fn index<'a>(of: &Val<'a>, key: &Val<'a>) -> Option<Outcome<'a>> {
             let item = usize::try_from(place).ok().and_then(|at| items.get(at));
             item.map(|item| Val::of_json(item, item_schema(*schema)))
         }
-        _ => return None,
+        _ => return Ok(None),
     };
-    Some(found.ok_or_else(|| other(format!("index out of bounds: {place}"))))
+    found.map(Some).ok_or_else(|| other(format!("index out of bounds: {place}")))
 }
 
 impl Val<'_> {

@@ -44,6 +44,9 @@ impl Deref for Text<'_> {
 /// A value, or the error.
 pub(super) type Outcome<'a> = Result<Val<'a>, Error>;
 
+/// The result of a function; `None` if there is no function of this name for these values.
+pub(super) type FunctionResult<'a> = Result<Option<Val<'a>>, Error>;
+
 /// A value.
 #[derive(Clone, Debug)]
 pub enum Val<'a> {
