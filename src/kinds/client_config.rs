@@ -68,8 +68,7 @@ pub(super) fn review_versions(
         return errors.required(path, missing);
     }
     let mut seen = HashSet::new();
-    for (i, version) in versions.iter().enumerate() {
-        let at = path.index(i);
+    for (at, version) in path.each(versions.iter()) {
         if seen.insert(version) {
             errors.invalid_each(&at, version, names::dns_1035_label(version));
         } else {

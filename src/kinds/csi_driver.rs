@@ -78,8 +78,7 @@ impl Resource for CSIDriver {
         );
         let list = path.child("tokenRequests");
         let mut audiences = std::collections::HashSet::new();
-        for (i, token) in self.spec.token_requests.iter().flatten().enumerate() {
-            let path = list.index(i);
+        for (path, token) in list.each(self.spec.token_requests.iter().flatten()) {
             if !audiences.insert(&token.audience) {
                 errors.duplicate(&path.child("audience"), &token.audience);
                 continue;

@@ -29,8 +29,7 @@ impl Resource for CSINode {
     fn validate(&self, errors: &mut FieldErrors) {
         let list = Path::root("spec.drivers");
         let mut seen = HashSet::new();
-        for (i, one) in self.spec.drivers.iter().enumerate() {
-            let path = list.index(i);
+        for (path, one) in list.each(self.spec.drivers.iter()) {
             driver(errors, &path, one);
             if !seen.insert(&one.name) {
                 errors.duplicate(&path.child("name"), &one.name);

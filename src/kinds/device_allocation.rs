@@ -41,8 +41,7 @@ pub(super) fn validate(
     let list = devices.child("config");
     let configurations =
         limited(errors, &list, given.and_then(|given| given.config.as_deref()), MAX_CONFIGURATIONS);
-    for (i, one) in configurations.iter().enumerate() {
-        let path = list.index(i);
+    for (path, one) in list.each(configurations.iter()) {
         let DeviceAllocationConfiguration { source, requests, opaque } = one;
         errors.required_one_of(&path.child("source"), Some(source), &["FromClaim", "FromClass"]);
         named_requests(errors, &path.child("requests"), requests.as_deref(), defined_names);
@@ -103,8 +102,7 @@ pub(super) fn statuses(
         .map(|one| device_id(&one.driver, &one.pool, &one.device, one.share_id.as_deref()))
         .collect();
     let mut ids = Vec::new();
-    for (i, one) in given.iter().enumerate() {
-        let path = list.index(i);
+    for (path, one) in list.each(given.iter()) {
         let id = device_id(&one.driver, &one.pool, &one.device, one.share_id.as_deref());
         device(errors, &path, (&one.driver, &one.pool, &one.device), one.share_id.as_deref());
         if !allocated.contains(&id) {

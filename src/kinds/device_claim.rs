@@ -79,8 +79,7 @@ pub(super) fn validate(errors: &mut FieldErrors, path: &Path<'_>, claim: &Device
     }
     let list = path.child("config");
     let configurations = limited(errors, &list, claim.config.as_deref(), MAX_ITEMS);
-    for (i, one) in configurations.iter().enumerate() {
-        let path = list.index(i);
+    for (path, one) in list.each(configurations.iter()) {
         named_requests(errors, &path.child("requests"), one.requests.as_deref(), &known);
         configuration(errors, &path, one.opaque.as_ref());
     }
@@ -135,8 +134,7 @@ fn request(errors: &mut FieldErrors, path: &Path<'_>, request: &DeviceRequest) {
         (None, alternatives) => {
             let list = path.child("firstAvailable");
             let alternatives = limited(errors, &list, alternatives, MAX_SUB_REQUESTS);
-            for (i, one) in alternatives.iter().enumerate() {
-                let path = list.index(i);
+            for (path, one) in list.each(alternatives.iter()) {
                 errors.required_name(&path.child("name"), &one.name, names::dns_1123_label);
                 request_fields(errors, &path, &RequestFields::from(one));
             }
@@ -215,8 +213,7 @@ fn toleration(errors: &mut FieldErrors, path: &Path<'_>, toleration: &DeviceTole
 
 /// Validates the selectors of devices. Their expressions are not compiled, since Podium allocates no devices.
 pub(super) fn selectors(errors: &mut FieldErrors, list: &Path<'_>, selectors: Option<&[DeviceSelector]>) {
-    for (i, selector) in limited(errors, list, selectors, MAX_ITEMS).iter().enumerate() {
-        let path = list.index(i);
+    for (path, selector) in list.each(limited(errors, list, selectors, MAX_ITEMS).iter()) {
         let path = path.child("cel");
         let Some(cel) = &selector.cel else {
             errors.required(&path, "");

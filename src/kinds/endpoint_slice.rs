@@ -137,8 +137,7 @@ fn hint_targets(errors: &mut FieldErrors, list: &Path<'_>, given: Vec<&str>, rul
         return errors.too_many(list, given.len(), MAX_HINTS);
     }
     let mut seen = HashSet::new();
-    for (i, name) in given.into_iter().enumerate() {
-        let path = list.index(i);
+    for (path, name) in list.each(given) {
         let path = path.child("name");
         if !seen.insert(name) {
             errors.duplicate(&path, name);
@@ -155,8 +154,7 @@ fn slice_ports(errors: &mut FieldErrors, slice: &EndpointSlice) {
         return;
     }
     let mut seen = HashSet::new();
-    for (i, port) in list.iter().enumerate() {
-        let path = path.index(i);
+    for (path, port) in path.each(list.iter()) {
         let name = port.name.as_deref().unwrap_or_default();
         if !name.is_empty() {
             errors.invalid_each(&path.child("name"), name, names::dns_1123_label(name));

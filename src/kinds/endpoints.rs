@@ -51,8 +51,7 @@ fn subset(errors: &mut FieldErrors, path: &Path<'_>, subset: &EndpointSubset) {
     addresses(errors, &path.child("notReadyAddresses"), not_ready);
     let ports = subset.ports.as_deref().unwrap_or_default();
     let list = path.child("ports");
-    for (i, port) in ports.iter().enumerate() {
-        let path = list.index(i);
+    for (path, port) in list.each(ports.iter()) {
         let name = port.name.as_deref().unwrap_or_default();
         if !name.is_empty() {
             errors.invalid_each(&path.child("name"), name, names::dns_1123_label(name));
@@ -68,8 +67,7 @@ fn subset(errors: &mut FieldErrors, path: &Path<'_>, subset: &EndpointSubset) {
 }
 
 fn addresses(errors: &mut FieldErrors, path: &Path<'_>, list: &[EndpointAddress]) {
-    for (i, address) in list.iter().enumerate() {
-        let path = path.index(i);
+    for (path, address) in path.each(list.iter()) {
         errors.invalid_each(&path.child("ip"), &address.ip, names::ip(&address.ip));
         if let Some(name) = address.hostname.as_ref().filter(|h| !h.is_empty()) {
             errors.invalid_each(&path.child("hostname"), name, names::dns_1123_label(name));

@@ -101,8 +101,7 @@ impl Resource for FlowSchema {
 pub(super) fn condition_types<'a>(errors: &mut FieldErrors, types: impl Iterator<Item = &'a str>) {
     let list = Path::root("status.conditions");
     let mut seen = HashSet::new();
-    for (i, given) in types.enumerate() {
-        let path = list.index(i);
+    for (path, given) in list.each(types) {
         let path = path.child("type");
         if !seen.insert(given) {
             errors.duplicate(&path, given);
@@ -242,8 +241,7 @@ fn path_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &NonResourcePolicy
     if !some_or_any(errors, &path, &rule.non_resource_urls, missing, "non-resource URLs") {
         return;
     }
-    for (i, url) in rule.non_resource_urls.iter().enumerate() {
-        let path = path.index(i);
+    for (path, url) in path.each(rule.non_resource_urls.iter()) {
         let wildcard = url.find(ANY).map(|at| (at, url.len()));
         if url.is_empty() {
             errors.invalid(&path, url, "must not be empty");

@@ -80,8 +80,7 @@ impl Resource for Ingress {
         let path = Path::root("status");
         let path = path.child("loadBalancer");
         let list = path.child("ingress");
-        for (i, point) in balancer.and_then(|b| b.ingress.as_ref()).into_iter().flatten().enumerate() {
-            let path = list.index(i);
+        for (path, point) in list.each(balancer.and_then(|b| b.ingress.as_ref()).into_iter().flatten()) {
             if let Some(ip) = point.ip.as_ref().filter(|ip| !ip.is_empty()) {
                 errors.invalid_each(&path.child("ip"), ip, names::ip(ip));
             }

@@ -32,8 +32,7 @@ impl Resource for LimitRange {
     fn validate(&self, errors: &mut FieldErrors) {
         let path = Path::root("spec.limits");
         let mut seen = HashSet::new();
-        for (i, item) in self.spec.iter().flat_map(|s| &s.limits).enumerate() {
-            let path = path.index(i);
+        for (path, item) in path.each(self.spec.iter().flat_map(|s| &s.limits)) {
             limited_type(errors, &path.child("type"), &item.type_);
             if !seen.insert(&item.type_) {
                 errors.duplicate(&path.child("type"), &item.type_);

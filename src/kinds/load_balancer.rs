@@ -99,8 +99,7 @@ pub(super) fn errors(
 /// Validates the addresses in the status of a load balancer.
 pub(super) fn status_errors(errors: &mut FieldErrors, status: Option<&LoadBalancerStatus>) {
     let list = Path::root("status.loadBalancer.ingress");
-    for (i, point) in status.into_iter().flat_map(|status| status.ingress.iter().flatten()).enumerate() {
-        let path = list.index(i);
+    for (path, point) in list.each(status.into_iter().flat_map(|status| status.ingress.iter().flatten())) {
         let ip = point.ip.as_deref().unwrap_or_default();
         if !ip.is_empty() {
             errors.invalid_each(&path.child("ip"), ip, names::ip(ip));

@@ -76,8 +76,7 @@ impl Resource for NetworkPolicy {
 
 fn ports(errors: &mut FieldErrors, path: &Path<'_>, ports: Option<&[NetworkPolicyPort]>) {
     let list = path.child("ports");
-    for (i, port) in ports.unwrap_or_default().iter().enumerate() {
-        let path = list.index(i);
+    for (path, port) in list.each(ports.unwrap_or_default().iter()) {
         if let Some(protocol) = &port.protocol {
             errors.one_of(&path.child("protocol"), protocol, PROTOCOLS);
         }
@@ -107,8 +106,7 @@ fn ports(errors: &mut FieldErrors, path: &Path<'_>, ports: Option<&[NetworkPolic
 }
 
 fn peers(errors: &mut FieldErrors, list: &Path<'_>, peers: Option<&[NetworkPolicyPeer]>) {
-    for (i, peer) in peers.unwrap_or_default().iter().enumerate() {
-        let path = list.index(i);
+    for (path, peer) in list.each(peers.unwrap_or_default().iter()) {
         let mut count = 0;
         for (field, own) in
             [("podSelector", &peer.pod_selector), ("namespaceSelector", &peer.namespace_selector)]
@@ -138,8 +136,7 @@ fn ip_block(errors: &mut FieldErrors, path: &Path<'_>, block: &IPBlock) {
     }
     let Some(cidr) = cidr(errors, &at, &block.cidr) else { return };
     let list = path.child("except");
-    for (i, text) in block.except.iter().flatten().enumerate() {
-        let path = list.index(i);
+    for (path, text) in list.each(block.except.iter().flatten()) {
         if let Some(except) = self::cidr(errors, &path, text)
             && (!cidr.contains(&except) || cidr.prefix_len() >= except.prefix_len())
         {

@@ -66,8 +66,7 @@ impl Resource for Node {
             // Kubernetes reports taints at this path, too.
             let taints = Path::root("metadata.taints");
             let mut seen = HashSet::new();
-            for (i, taint) in spec.taints.iter().flatten().enumerate() {
-                let path = taints.index(i);
+            for (path, taint) in taints.each(spec.taints.iter().flatten()) {
                 metadata::label_key(errors, &path.child("key"), &taint.key);
                 let value = taint.value.as_deref().unwrap_or_default();
                 errors.invalid_each(&path.child("value"), value, names::label_value(value));

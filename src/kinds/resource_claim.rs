@@ -76,8 +76,7 @@ fn consumers(errors: &mut FieldErrors, list: &Path<'_>, new: &ResourceClaim, old
     let of = |claim: &ResourceClaim| claim.status.as_ref().and_then(|status| status.reserved_for.clone());
     let given = of(new);
     let consumers = device_claim::limited(errors, list, given.as_deref(), MAX_CONSUMERS);
-    for (i, one) in consumers.iter().enumerate() {
-        let path = list.index(i);
+    for (path, one) in list.each(consumers.iter()) {
         for (field, text) in [("resource", &one.resource), ("name", &one.name), ("uid", &one.uid)] {
             if text.is_empty() {
                 errors.required(&path.child(field), "");

@@ -42,8 +42,7 @@ fn scheduling(errors: &mut FieldErrors, path: &Path<'_>, scheduling: &Scheduling
     metadata::labels(errors, &path.child("nodeSelector"), scheduling.node_selector.as_ref());
     let list = path.child("tolerations");
     let mut seen: Vec<&Toleration> = Vec::new();
-    for (i, toleration) in scheduling.tolerations.iter().flatten().enumerate() {
-        let path = list.index(i);
+    for (path, toleration) in list.each(scheduling.tolerations.iter().flatten()) {
         placement::toleration(errors, &path, toleration);
         if seen.contains(&toleration) {
             errors.duplicate(&path, &object::json_of(toleration));

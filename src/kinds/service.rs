@@ -254,8 +254,7 @@ fn external_name(errors: &mut FieldErrors, path: &Path<'_>, spec: &ServiceSpec, 
 fn service_ports(errors: &mut FieldErrors, path: &Path<'_>, ports: &[ServicePort]) {
     let mut seen = HashSet::new();
     let mut numbers = HashSet::new();
-    for (i, port) in ports.iter().enumerate() {
-        let path = path.index(i);
+    for (path, port) in path.each(ports.iter()) {
         let name = port.name.as_deref().unwrap_or_default();
         if name.is_empty() {
             if ports.len() > 1 {

@@ -61,8 +61,7 @@ impl Resource for StatefulSet {
     fn validate_create(&self, errors: &mut FieldErrors) {
         self.validate(errors);
         let templates = Path::root("spec.volumeClaimTemplates");
-        for (i, claim) in self.spec.volume_claim_templates.iter().flatten().enumerate() {
-            let path = templates.index(i);
+        for (path, claim) in templates.each(self.spec.volume_claim_templates.iter().flatten()) {
             if claim.metadata.name.as_ref().is_none_or(String::is_empty) {
                 errors.required(&path.child("metadata.name"), "");
             }

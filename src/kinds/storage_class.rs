@@ -59,8 +59,7 @@ impl Resource for StorageClass {
         );
         let path = Path::root("allowedTopologies");
         let mut seen = Vec::new();
-        for (i, term) in self.allowed_topologies.iter().flatten().enumerate() {
-            let path = path.index(i);
+        for (path, term) in path.each(self.allowed_topologies.iter().flatten()) {
             topology(errors, &path, term);
             let places = allowed_values(term);
             if seen.contains(&places) {

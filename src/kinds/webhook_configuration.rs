@@ -95,8 +95,7 @@ impl Resource for MutatingWebhookConfiguration {
 
     fn validate(&self, errors: &mut FieldErrors) {
         let list = Path::root("webhooks");
-        for (i, webhook) in self.webhooks.iter().flatten().enumerate() {
-            let path = list.index(i);
+        for (path, webhook) in list.each(self.webhooks.iter().flatten()) {
             if let Some(policy) = &webhook.reinvocation_policy {
                 errors.one_of(&path.child("reinvocationPolicy"), policy, REINVOCATION_POLICIES);
             }
@@ -134,8 +133,7 @@ fn validate<'a>(errors: &mut FieldErrors, webhooks: impl Iterator<Item = Webhook
     let list = Path::root("webhooks");
     let mut seen = HashSet::new();
     let mut conditions = 0;
-    for (i, webhook) in webhooks.enumerate() {
-        let path = list.index(i);
+    for (path, webhook) in list.each(webhooks) {
         conditions += webhook.match_conditions.len();
         if conditions > MAX_ALL_CONDITIONS {
             errors.too_many(&list, conditions, MAX_ALL_CONDITIONS);
@@ -258,8 +256,7 @@ fn resources(errors: &mut FieldErrors, list: &Path<'_>, resources: &[String]) {
     let (mut all_of_resource, mut all_of_name) = (HashSet::new(), HashSet::new());
     // As in Kubernetes, the last resource without a subresource decides, and earlier ones do not count.
     let mut has_plain = false;
-    for (i, given) in resources.iter().enumerate() {
-        let path = list.index(i);
+    for (path, given) in list.each(resources.iter()) {
         let Some((resource, name)) = given.split_once('/') else {
             if given.is_empty() {
                 errors.required(&path, "");

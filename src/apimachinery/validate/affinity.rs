@@ -48,8 +48,7 @@ fn required(errors: &mut FieldErrors, path: &Path<'_>, terms: Option<&[PodAffini
 
 fn preferred(errors: &mut FieldErrors, path: &Path<'_>, terms: Option<&[WeightedPodAffinityTerm]>) {
     let path = path.child("preferredDuringSchedulingIgnoredDuringExecution");
-    for (i, term) in terms.into_iter().flatten().enumerate() {
-        let path = path.index(i);
+    for (path, term) in path.each(terms.into_iter().flatten()) {
         weight(errors, &path, term.weight);
         pod_term(errors, &path.child("podAffinityTerm"), &term.pod_affinity_term);
     }

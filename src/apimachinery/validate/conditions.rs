@@ -13,8 +13,7 @@ const MAX_MESSAGE_BYTES: usize = 32 * 1024;
 /// Validates conditions; their types must differ.
 pub fn conditions(errors: &mut FieldErrors, list: &Path<'_>, conditions: Option<&[Condition]>) {
     let mut seen = HashSet::new();
-    for (i, one) in conditions.unwrap_or_default().iter().enumerate() {
-        let path = list.index(i);
+    for (path, one) in list.each(conditions.unwrap_or_default().iter()) {
         if !seen.insert(&one.type_) {
             errors.duplicate(&path.child("type"), &one.type_);
         }

@@ -27,8 +27,7 @@ pub fn app_containers<'a>(
     if list.is_empty() {
         errors.required(path, "");
     }
-    for (i, container) in list.iter().enumerate() {
-        let path = path.index(i);
+    for (path, container) in path.each(list.iter()) {
         any_container(errors, &path, container, pod);
         if !container.name.is_empty() && !seen.insert(container.name.as_str()) {
             errors.duplicate(&path.child("name"), &container.name);
@@ -51,8 +50,7 @@ pub fn init_containers<'a>(
     pod: &PodContext<'_>,
     used_names: &mut HashSet<&'a str>,
 ) {
-    for (i, container) in list.iter().enumerate() {
-        let path = path.index(i);
+    for (path, container) in path.each(list.iter()) {
         any_container(errors, &path, container, pod);
         let policy = container.restart_policy.as_deref();
         restart_rules(errors, &path, container);
@@ -101,8 +99,7 @@ fn restart_rules(errors: &mut FieldErrors, path: &Path<'_>, container: &Containe
     if rules.len() > MAX_RESTART_RULES {
         errors.too_many(&list, rules.len(), MAX_RESTART_RULES);
     }
-    for (i, rule) in rules.iter().enumerate() {
-        let path = list.index(i);
+    for (path, rule) in list.each(rules.iter()) {
         errors.one_of(&path.child("action"), &rule.action, &["Restart", "RestartAllContainers"]);
         let path = path.child("exitCodes");
         let Some(codes) = &rule.exit_codes else {
@@ -187,8 +184,7 @@ pub fn image(errors: &mut FieldErrors, path: &Path<'_>, image: &str) {
 
 fn ports(errors: &mut FieldErrors, path: &Path<'_>, list: &[ContainerPort]) {
     let mut seen = HashSet::new();
-    for (i, port) in list.iter().enumerate() {
-        let path = path.index(i);
+    for (path, port) in path.each(list.iter()) {
         if let Some(name) = port.name.as_ref().filter(|n| !n.is_empty()) {
             let wrong = names::port_name(name);
             if !wrong.is_empty() {

@@ -40,8 +40,7 @@ const BYTE_DIVISORS: &[&str] =
 
 /// Validates environment variables.
 pub fn variables(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvVar]) {
-    for (i, variable) in list.iter().enumerate() {
-        let path = path.index(i);
+    for (path, variable) in path.each(list.iter()) {
         if variable.name.is_empty() {
             errors.required(&path.child("name"), "");
         } else {
@@ -179,8 +178,7 @@ fn file_key(errors: &mut FieldErrors, path: &Path<'_>, key: &FileKeySelector) {
 
 /// Validates references to whole ConfigMaps and Secrets.
 pub fn sources(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvFromSource]) {
-    for (i, source) in list.iter().enumerate() {
-        let path = path.index(i);
+    for (path, source) in path.each(list.iter()) {
         if let Some(prefix) = source.prefix.as_ref().filter(|p| !p.is_empty()) {
             errors.invalid_each(&path.child("prefix"), prefix, names::environment_variable(prefix));
         }

@@ -20,8 +20,7 @@ pub fn containers(
 ) {
     let path = path.child("ephemeralContainers");
     let mut seen = others.clone();
-    for (i, given) in spec.ephemeral_containers.iter().flatten().enumerate() {
-        let path = path.index(i);
+    for (path, given) in path.each(spec.ephemeral_containers.iter().flatten()) {
         container::any_container(errors, &path, &as_container(given), pod);
         if !given.name.is_empty() && !seen.insert(given.name.as_str()) {
             errors.duplicate(&path.child("name"), &given.name);

@@ -134,6 +134,11 @@ impl<'a> Path<'a> {
         Self { parent: Some(self), part: PathElement::Index(index) }
     }
 
+    /// Returns the items of the list at this path, each with its own path.
+    pub fn each<I: IntoIterator>(&'a self, items: I) -> impl Iterator<Item = (Self, I::Item)> {
+        items.into_iter().enumerate().map(move |(i, item)| (self.index(i), item))
+    }
+
     /// Creates the path of an entry of the map at this path.
     pub fn key(&'a self, key: &'a str) -> Self {
         Self { parent: Some(self), part: PathElement::Key(key) }

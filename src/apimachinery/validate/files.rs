@@ -44,8 +44,7 @@ pub(crate) fn downward_files(
 
 /// Validates the selection of keys that become files.
 pub(crate) fn items(errors: &mut FieldErrors, path: &Path<'_>, items: Option<&[KeyToPath]>) {
-    for (i, item) in items.into_iter().flatten().enumerate() {
-        let path = path.index(i);
+    for (path, item) in path.each(items.into_iter().flatten()) {
         if item.key.is_empty() {
             errors.required(&path.child("key"), "");
         }

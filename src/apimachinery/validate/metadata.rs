@@ -155,8 +155,7 @@ pub(crate) fn beyond_labels_and_annotations(meta: &ObjectMeta) -> Vec<String> {
 }
 
 fn managed_fields(errors: &mut FieldErrors, path: &Path<'_>, entries: &[ManagedFieldsEntry]) {
-    for (i, entry) in entries.iter().enumerate() {
-        let path = path.index(i);
+    for (path, entry) in path.each(entries.iter()) {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         let operation = text(&entry.operation);
         if !["Apply", "Update"].contains(&operation.as_str()) {

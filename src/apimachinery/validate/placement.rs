@@ -136,8 +136,7 @@ fn match_label_keys(errors: &mut FieldErrors, path: &Path<'_>, constraint: &Topo
 /// Validates readiness gates and scheduling gates.
 pub fn gates(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let list = path.child("readinessGates");
-    for (i, gate) in spec.readiness_gates.iter().flatten().enumerate() {
-        let path = list.index(i);
+    for (path, gate) in list.each(spec.readiness_gates.iter().flatten()) {
         errors.invalid_each(
             &path.child("conditionType"),
             &gate.condition_type,
@@ -146,8 +145,7 @@ pub fn gates(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     }
     let list = path.child("schedulingGates");
     let mut seen = HashSet::new();
-    for (i, gate) in spec.scheduling_gates.iter().flatten().enumerate() {
-        let path = list.index(i);
+    for (path, gate) in list.each(spec.scheduling_gates.iter().flatten()) {
         errors.invalid_each(&path, &gate.name, names::qualified_name(&gate.name));
         if !seen.insert(&gate.name) {
             errors.duplicate(&path, &gate.name);

@@ -127,8 +127,7 @@ fn hostname_override(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) 
 /// Validates the resource claims: each is an existing claim or made from a template.
 fn resource_claims(errors: &mut FieldErrors, list: &Path<'_>, claims: &[PodResourceClaim]) {
     let mut seen = HashSet::new();
-    for (i, claim) in claims.iter().enumerate() {
-        let path = list.index(i);
+    for (path, claim) in list.each(claims.iter()) {
         if claim.name.is_empty() {
             errors.required(&path.child("name"), "");
         } else if seen.insert(&claim.name) {

@@ -157,8 +157,7 @@ fn huge_pages(errors: &mut FieldErrors, path: &Path<'_>, name: &str, value: &Qua
 fn claim_names(errors: &mut FieldErrors, list: &Path<'_>, claims: &[ResourceClaim], of_pod: &BTreeSet<&str>) {
     let mut whole = HashSet::new();
     let mut parts = HashSet::new();
-    for (i, claim) in claims.iter().enumerate() {
-        let path = list.index(i);
+    for (path, claim) in list.each(claims.iter()) {
         let name = claim.name.as_str();
         if name.is_empty() {
             errors.required(&path, "");

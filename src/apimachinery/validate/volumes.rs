@@ -32,8 +32,7 @@ pub fn volumes<'a>(
     };
     let made: HashSet<String> = list.iter().filter_map(made).collect();
     let mut seen = HashMap::new();
-    for (i, volume) in list.iter().enumerate() {
-        let path = path.index(i);
+    for (path, volume) in path.each(list.iter()) {
         let before = errors.count();
         source(errors, &path, volume, pod);
         errors.required_name(&path.child("name"), &volume.name, names::dns_1123_label);
@@ -170,8 +169,7 @@ pub fn mounts(errors: &mut FieldErrors, path: &Path<'_>, container: &Container, 
     let devices = container.volume_devices.as_deref().unwrap_or_default();
     let privileged = container.security_context.as_ref().is_some_and(|c| c.privileged == Some(true));
     let mut paths = HashSet::new();
-    for (i, mount) in container.volume_mounts.iter().flatten().enumerate() {
-        let path = list.index(i);
+    for (path, mount) in list.each(container.volume_mounts.iter().flatten()) {
         if mount.name.is_empty() {
             errors.required(&path.child("name"), "");
         } else if !pod.volumes.contains_key(mount.name.as_str()) {
@@ -222,8 +220,7 @@ pub fn mounts(errors: &mut FieldErrors, path: &Path<'_>, container: &Container, 
 fn volume_devices(errors: &mut FieldErrors, list: &Path<'_>, container: &Container, pod: &PodContext<'_>) {
     let mounts = container.volume_mounts.as_deref().unwrap_or_default();
     let (mut names, mut paths) = (HashSet::new(), HashSet::new());
-    for (i, device) in container.volume_devices.iter().flatten().enumerate() {
-        let path = list.index(i);
+    for (path, device) in list.each(container.volume_devices.iter().flatten()) {
         let (at_name, at_path) = (path.child("name"), path.child("devicePath"));
         let (name, place) = (device.name.as_str(), device.device_path.as_str());
         if name.is_empty() {

@@ -97,8 +97,7 @@ impl Expressions {
             errors.invalid_itself(&list, detail);
         }
         let (mut keys, mut compiled) = (HashSet::new(), Vec::new());
-        for (i, annotation) in annotations.iter().enumerate() {
-            let path = list.index(i);
+        for (path, annotation) in list.each(annotations.iter()) {
             let full = format!("{name}/{}", annotation.key);
             errors.invalid_each(&path.child("key"), &full, names::qualified_name(&full));
             let at = path.child("valueExpression");
@@ -224,8 +223,7 @@ impl Compiler {
         items: &[Variable],
     ) -> Vec<(String, Program)> {
         let mut compiled: Vec<(String, Program)> = Vec::new();
-        for (i, variable) in items.iter().enumerate() {
-            let path = list.index(i);
+        for (path, variable) in list.each(items.iter()) {
             let at = path.child("name");
             if variable.name.trim().is_empty() {
                 errors.required(&at, "name is not specified");

@@ -72,8 +72,7 @@ impl Resource for ValidatingAdmissionPolicy {
         let warnings =
             status.type_checking.iter().flat_map(|check| check.expression_warnings.iter().flatten());
         let list = path.child("typeChecking.expressionWarnings");
-        for (i, warning) in warnings.enumerate() {
-            let path = list.index(i);
+        for (path, warning) in list.each(warnings) {
             for (field, text) in
                 [("warning", warning.warning.as_str()), ("fieldRef", warning.field_ref.trim())]
             {

@@ -264,8 +264,7 @@ fn selectable_fields(
         errors.too_many(path, fields.len(), MAX_SELECTABLE);
     }
     let mut seen = HashSet::new();
-    for (i, field) in fields.iter().enumerate() {
-        let item = path.index(i);
+    for (item, field) in path.each(fields.iter()) {
         let path = item.child("jsonPath");
         if field.json_path.is_empty() {
             errors.required(&path, "");

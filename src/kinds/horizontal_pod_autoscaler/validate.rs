@@ -283,8 +283,7 @@ fn scaling_rules(errors: &mut FieldErrors, path: &Path<'_>, rules: &HPAScalingRu
     if rules.policies.as_ref().is_none_or(Vec::is_empty) {
         errors.required(&policies, "must specify at least one Policy");
     }
-    for (i, policy) in rules.policies.iter().flatten().enumerate() {
-        let path = policies.index(i);
+    for (path, policy) in policies.each(rules.policies.iter().flatten()) {
         errors.one_of(&path.child("type"), &policy.type_, &["Percent", "Pods"]);
         for (field, value) in [("value", policy.value), ("periodSeconds", policy.period_seconds)] {
             if value <= 0 {

@@ -25,8 +25,7 @@ pub(super) fn check(errors: &mut FieldErrors, path: &Path<'_>, policy: &PodFailu
     let pod = spec.template.spec.as_ref();
     let containers = pod.into_iter().flat_map(|p| p.init_containers.iter().flatten().chain(&p.containers));
     let names: HashSet<&str> = containers.map(|c| c.name.as_str()).collect();
-    for (i, rule) in policy.rules.iter().enumerate() {
-        let path = rules.index(i);
+    for (path, rule) in rules.each(policy.rules.iter()) {
         action(errors, &path.child("action"), rule, spec);
         if let Some(codes) = &rule.on_exit_codes {
             exit_codes(errors, &path.child("onExitCodes"), codes, &names);
@@ -72,8 +71,7 @@ fn pod_conditions(
     if conditions.len() > MAX_CONDITIONS {
         errors.too_many(path, conditions.len(), MAX_CONDITIONS);
     }
-    for (i, pattern) in conditions.iter().enumerate() {
-        let path = path.index(i);
+    for (path, pattern) in path.each(conditions.iter()) {
         errors.invalid_each(&path.child("type"), &pattern.type_, names::qualified_name(&pattern.type_));
         one_of(errors, &path.child("status"), pattern.status.as_deref().unwrap_or_default(), STATUSES);
     }
