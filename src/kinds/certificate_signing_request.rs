@@ -97,9 +97,7 @@ impl Resource for CertificateSigningRequest {
         let mut seen = HashSet::new();
         for (i, usage) in usages.iter().enumerate() {
             errors.one_of(&path.index(i), usage, USAGES);
-            if !seen.insert(usage) {
-                errors.duplicate(&path.index(i), usage);
-            }
+            errors.unique(&mut seen, &path.index(i), usage);
         }
         let (path, signer) = (spec.child("signerName"), &self.spec.signer_name);
         if signer == LEGACY_SIGNER {

@@ -31,9 +31,7 @@ impl Resource for CSINode {
         let mut seen = HashSet::new();
         for (path, one) in list.each(self.spec.drivers.iter()) {
             driver(errors, &path, one);
-            if !seen.insert(&one.name) {
-                errors.duplicate(&path.child("name"), &one.name);
-            }
+            errors.unique(&mut seen, &path.child("name"), &one.name);
         }
     }
 
@@ -68,8 +66,6 @@ fn driver(errors: &mut FieldErrors, path: &Path<'_>, driver: &CSINodeDriver) {
     let mut seen = HashSet::new();
     for key in driver.topology_keys.iter().flatten() {
         errors.required_name(path, key, names::qualified_name);
-        if !seen.insert(key) {
-            errors.duplicate(path, key);
-        }
+        errors.unique(&mut seen, path, key);
     }
 }

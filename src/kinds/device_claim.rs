@@ -114,9 +114,7 @@ pub(super) fn limited<'a, T>(
 pub(super) fn different<'a>(errors: &mut FieldErrors, list: &Path<'_>, keys: impl Iterator<Item = &'a str>) {
     let mut seen = HashSet::new();
     for (i, key) in keys.enumerate() {
-        if !seen.insert(key) {
-            errors.duplicate(&list.index(i), key);
-        }
+        errors.unique(&mut seen, &list.index(i), key);
     }
 }
 

@@ -139,9 +139,7 @@ fn hint_targets(errors: &mut FieldErrors, list: &Path<'_>, given: Vec<&str>, rul
     let mut seen = HashSet::new();
     for (path, name) in list.each(given) {
         let path = path.child("name");
-        if !seen.insert(name) {
-            errors.duplicate(&path, name);
-        }
+        errors.unique(&mut seen, &path, name);
         errors.invalid_each(&path, name, rule(name));
     }
 }
@@ -159,9 +157,7 @@ fn slice_ports(errors: &mut FieldErrors, slice: &EndpointSlice) {
         if !name.is_empty() {
             errors.invalid_each(&path.child("name"), name, names::dns_1123_label(name));
         }
-        if !seen.insert(name) {
-            errors.duplicate(&path.child("name"), name);
-        }
+        errors.unique(&mut seen, &path.child("name"), name);
         errors.required_one_of(&path.child("protocol"), port.protocol.as_deref(), PROTOCOLS);
         if let Some(number) = port.port {
             errors.invalid_each(&path.child("port"), &number, names::port_number(number.into()));

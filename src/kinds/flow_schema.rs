@@ -103,9 +103,7 @@ pub(super) fn condition_types<'a>(errors: &mut FieldErrors, types: impl Iterator
     let mut seen = HashSet::new();
     for (path, given) in list.each(types) {
         let path = path.child("type");
-        if !seen.insert(given) {
-            errors.duplicate(&path, given);
-        }
+        errors.unique(&mut seen, &path, given);
         if given.is_empty() {
             errors.required(&path, "");
         }

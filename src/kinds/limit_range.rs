@@ -34,9 +34,7 @@ impl Resource for LimitRange {
         let mut seen = HashSet::new();
         for (path, item) in path.each(self.spec.iter().flat_map(|s| &s.limits)) {
             limited_type(errors, &path.child("type"), &item.type_);
-            if !seen.insert(&item.type_) {
-                errors.duplicate(&path.child("type"), &item.type_);
-            }
+            errors.unique(&mut seen, &path.child("type"), &item.type_);
             amounts(errors, &path, item);
             if item.type_ == "PersistentVolumeClaim" {
                 let storage =

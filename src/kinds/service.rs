@@ -262,9 +262,7 @@ fn service_ports(errors: &mut FieldErrors, path: &Path<'_>, ports: &[ServicePort
             }
         } else {
             errors.invalid_each(&path.child("name"), name, names::dns_1123_label(name));
-            if !seen.insert(name) {
-                errors.duplicate(&path.child("name"), name);
-            }
+            errors.unique(&mut seen, &path.child("name"), name);
         }
         errors.invalid_each(&path.child("port"), &port.port, names::port_number(port.port.into()));
         errors.required_one_of(&path.child("protocol"), port.protocol.as_deref(), PROTOCOLS);

@@ -129,18 +129,14 @@ fn topology(errors: &mut FieldErrors, path: &Path<'_>, term: &TopologySelectorTe
     let mut keys = HashSet::new();
     for (i, expression) in expressions.iter().enumerate() {
         let path = list.index(i);
-        if !keys.insert(&expression.key) {
-            errors.duplicate(&path.child("key"), &expression.key);
-        }
+        errors.unique(&mut keys, &path.child("key"), &expression.key);
         let values = path.child("values");
         if expression.values.is_empty() {
             errors.required(&values, "");
         }
         let mut seen = HashSet::new();
         for (i, value) in expression.values.iter().enumerate() {
-            if !seen.insert(value) {
-                errors.duplicate(&values.index(i), value);
-            }
+            errors.unique(&mut seen, &values.index(i), value);
         }
         metadata::label_key(errors, &path.child("key"), &expression.key);
     }

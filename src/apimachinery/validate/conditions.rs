@@ -14,9 +14,7 @@ const MAX_MESSAGE_BYTES: usize = 32 * 1024;
 pub fn conditions(errors: &mut FieldErrors, list: &Path<'_>, conditions: Option<&[Condition]>) {
     let mut seen = HashSet::new();
     for (path, one) in list.each(conditions.unwrap_or_default().iter()) {
-        if !seen.insert(&one.type_) {
-            errors.duplicate(&path.child("type"), &one.type_);
-        }
+        errors.unique(&mut seen, &path.child("type"), &one.type_);
         condition(errors, &path, one);
     }
 }

@@ -261,9 +261,7 @@ fn resize_policies(
     let mut seen = std::collections::HashSet::new();
     for (i, policy) in list.iter().enumerate() {
         let (resource, restart) = (policy.resource_name.as_str(), policy.restart_policy.as_str());
-        if !seen.insert(resource) {
-            errors.duplicate(&path.index(i), resource);
-        }
+        errors.unique(&mut seen, &path.index(i), resource);
         errors.required_one_of(path, Some(resource), &RESIZABLE);
         errors.required_one_of(path, Some(restart), RESIZE_POLICIES);
         if pod_restart_policy == Some("Never") && restart != "NotRequired" {

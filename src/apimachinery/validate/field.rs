@@ -1,6 +1,6 @@
 //! Field errors: the path in the object, the kind of error, and Kubernetes' words for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -309,6 +309,13 @@ impl FieldErrors {
     /// Reports that the value occurs twice.
     pub fn duplicate(&mut self, path: &Path<'_>, value: &(impl ErrorValue + ?Sized)) {
         self.add(path, FieldErrorReason::Duplicate, || value.display_value(), String::new);
+    }
+
+    /// Reports a key that is among `seen`, and adds it to them.
+    pub fn unique<'k>(&mut self, seen: &mut HashSet<&'k str>, path: &Path<'_>, key: &'k str) {
+        if !seen.insert(key) {
+            self.duplicate(path, key);
+        }
     }
 
     /// Reports that the value occurs twice; `detail` explains the rule against it.

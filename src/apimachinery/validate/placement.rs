@@ -147,8 +147,6 @@ pub fn gates(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let mut seen = HashSet::new();
     for (path, gate) in list.each(spec.scheduling_gates.iter().flatten()) {
         errors.invalid_each(&path, &gate.name, names::qualified_name(&gate.name));
-        if !seen.insert(&gate.name) {
-            errors.duplicate(&path, &gate.name);
-        }
+        errors.unique(&mut seen, &path, &gate.name);
     }
 }

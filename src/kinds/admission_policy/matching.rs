@@ -112,9 +112,7 @@ fn named_rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &NamedRuleWithOpe
     for (i, name) in rule.resource_names.iter().flatten().enumerate() {
         let list = path.child("resourceNames");
         errors.invalid_each(&list.index(i), name, names::path_segment(name));
-        if !seen.insert(name) {
-            errors.duplicate(&list.index(i), name);
-        }
+        errors.unique(&mut seen, &list.index(i), name);
     }
     RuleView {
         operations: rule.operations.as_deref(),

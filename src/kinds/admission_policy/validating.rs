@@ -118,9 +118,7 @@ impl Resource for ValidatingAdmissionPolicyBinding {
         let mut seen = HashSet::new();
         for (i, action) in self.spec.validation_actions.iter().enumerate() {
             errors.one_of(&list.index(i), action, ACTIONS);
-            if !seen.insert(action.as_str()) {
-                errors.duplicate(&list.index(i), action);
-            }
+            errors.unique(&mut seen, &list.index(i), action.as_str());
         }
         if seen.contains("Deny") && seen.contains("Warn") {
             let detail = "must not contain both Deny and Warn (repeating the same validation failure information in the \
