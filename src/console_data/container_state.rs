@@ -12,7 +12,7 @@ use crate::pod_status::pulling;
 use crate::store::{ContainerUsages, ResourceUsage};
 use base::quote::{prints, quote};
 use console_toolkit::health::Health;
-use object::pod::{PullProgress, container_pull_progress};
+use object::pod::{PullProgress, as_container, container_pull_progress};
 use object::quantity::Amount;
 use object::time::read_go_duration;
 
@@ -98,13 +98,7 @@ pub fn of_pod(pod: &Pod, used: Option<&ContainerUsages>) -> Vec<ContainerFacts> 
     for container in spec.ephemeral_containers.iter().flatten() {
         let status =
             of(status.and_then(|status| status.ephemeral_container_statuses.as_ref()), &container.name);
-        let plain = Container {
-            name: container.name.clone(),
-            image: container.image.clone(),
-            command: container.command.clone(),
-            args: container.args.clone(),
-            ..Container::default()
-        };
+        let plain = as_container(container);
         all.push(of_container(&plain, "debug", status.as_ref(), used(&container.name)));
     }
     all

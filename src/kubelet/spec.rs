@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use object::pod::as_container;
 use object::quantity::Amount;
 use object::resources::{is_pod_level_resource, pod_level_resources};
 
@@ -114,29 +115,6 @@ pub(crate) fn container_status<'a>(pod: &'a Pod, name: &str) -> Option<&'a Conta
         .find(|status| status.name == name)
 }
 
-/// Converts an ephemeral container to a container.
-pub(crate) fn as_container(ephemeral: &EphemeralContainer) -> Container {
-    let c = ephemeral.clone();
-    Container {
-        args: c.args,
-        command: c.command,
-        env: c.env,
-        env_from: c.env_from,
-        image: c.image,
-        image_pull_policy: c.image_pull_policy,
-        name: c.name,
-        security_context: c.security_context,
-        stdin: c.stdin,
-        stdin_once: c.stdin_once,
-        termination_message_path: c.termination_message_path,
-        termination_message_policy: c.termination_message_policy,
-        tty: c.tty,
-        volume_mounts: c.volume_mounts,
-        working_dir: c.working_dir,
-        ..Container::default()
-    }
-}
-
 /// The action that restarts every container of the pod.
 pub(crate) const RESTART_ALL: &str = "RestartAllContainers";
 
@@ -198,25 +176,4 @@ pub(crate) fn port_number(container: &Container, port: &IntOrString) -> Option<u
             .or_else(|| name.parse().ok()),
     }
     .filter(|number| *number != 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    #[test]
-    fn an_ephemeral_container_is_run_like_any_other_eph_1() {
-        let given = json!({"args": ["a"], "command": ["c"], "env": [{"name": "K", "value": "v"}],
-            "envFrom": [{"prefix": "P"}], "image": "i", "imagePullPolicy": "Never", "name": "e",
-            "securityContext": {"runAsUser": 7}, "stdin": true, "stdinOnce": true, "terminationMessagePath": "/t",
-            "terminationMessagePolicy": "File", "tty": true, "volumeMounts": [{"name": "v", "mountPath": "/v"}],
-            "workingDir": "/w"});
-        let mut with_target = given.clone();
-        with_target["targetContainerName"] = json!("c");
-        let ephemeral: EphemeralContainer = serde_json::from_value(with_target).unwrap();
-        let shown: Value = serde_json::to_value(as_container(&ephemeral)).unwrap();
-        assert_eq!(shown, given);
-    }
 }

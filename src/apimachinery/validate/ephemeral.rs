@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, PodSpec};
 use super::container;
 use super::field::{FieldErrors, Path};
 use super::pod_context::PodContext;
+use object::pod::as_container;
 
 const FORBIDDEN: &str = "cannot be set for an Ephemeral Container";
 
@@ -21,7 +22,8 @@ pub fn containers(
     let path = path.child("ephemeralContainers");
     let mut seen = others.clone();
     for (path, given) in path.each(spec.ephemeral_containers.iter().flatten()) {
-        container::any_container(errors, &path, &as_container(given), pod);
+        let plain = Container { volume_devices: given.volume_devices.clone(), ..as_container(given) };
+        container::any_container(errors, &path, &plain, pod);
         if !given.name.is_empty() && !seen.insert(given.name.as_str()) {
             errors.duplicate(&path.child("name"), &given.name);
         }
@@ -62,25 +64,6 @@ fn forbidden_fields(errors: &mut FieldErrors, path: &Path<'_>, given: &Ephemeral
                 errors.forbidden(&path.child(field), FORBIDDEN);
             }
         }
-    }
-}
-
-/// Returns a container with the fields that ephemeral containers share with others; their other fields are forbidden
-/// anyway.
-fn as_container(given: &EphemeralContainer) -> Container {
-    Container {
-        name: given.name.clone(),
-        image: given.image.clone(),
-        image_pull_policy: given.image_pull_policy.clone(),
-        termination_message_policy: given.termination_message_policy.clone(),
-        env: given.env.clone(),
-        env_from: given.env_from.clone(),
-        volume_mounts: given.volume_mounts.clone(),
-        volume_devices: given.volume_devices.clone(),
-        security_context: given.security_context.clone(),
-        command: given.command.clone(),
-        args: given.args.clone(),
-        ..Container::default()
     }
 }
 

@@ -357,7 +357,7 @@ impl PlanInput<'_> {
             }
         }
         for ephemeral in spec::ephemeral_containers(self.pod) {
-            let container = spec::as_container(ephemeral);
+            let container = object::pod::as_container(ephemeral);
             if self.observed.latest(&container.name).is_none() {
                 self.start_or_wait(Role::Ephemeral, &container, None, &mut starts, plan);
             }

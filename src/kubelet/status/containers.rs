@@ -51,7 +51,7 @@ pub(super) fn statuses(
     let apps = spec::app_containers(pod).iter().map(|c| view.status(Role::App, c, !earlier_done)).collect();
     let ephemeral: Vec<_> = spec::ephemeral_containers(pod)
         .iter()
-        .map(|e| view.status(Role::Ephemeral, &spec::as_container(e), false))
+        .map(|e| view.status(Role::Ephemeral, &object::pod::as_container(e), false))
         .collect();
     PodStatus {
         init_container_statuses: (!init.is_empty()).then_some(init),

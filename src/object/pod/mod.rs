@@ -7,7 +7,7 @@ mod pull_progress;
 mod readiness;
 pub mod references;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod};
 
 use super::owner::{controller_of, is_terminating};
 use super::well_known::annotation::{CONFIG_SOURCE, MIRROR_POD};
@@ -51,4 +51,49 @@ pub fn is_from_file(pod: &Pod) -> bool {
 pub fn can_ignore_budget(pod: &Pod) -> bool {
     let given = pod.status.as_ref().is_some_and(|status| status.phase.is_some());
     is_terminating(&pod.metadata) || is_terminal(pod) || (given && phase(pod) == Phase::Pending)
+}
+
+/// Converts an ephemeral container to a container. Block devices, and the fields that ephemeral containers may not have,
+/// are left out.
+pub fn as_container(ephemeral: &EphemeralContainer) -> Container {
+    let c = ephemeral.clone();
+    Container {
+        args: c.args,
+        command: c.command,
+        env: c.env,
+        env_from: c.env_from,
+        image: c.image,
+        image_pull_policy: c.image_pull_policy,
+        name: c.name,
+        security_context: c.security_context,
+        stdin: c.stdin,
+        stdin_once: c.stdin_once,
+        termination_message_path: c.termination_message_path,
+        termination_message_policy: c.termination_message_policy,
+        tty: c.tty,
+        volume_mounts: c.volume_mounts,
+        working_dir: c.working_dir,
+        ..Container::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn an_ephemeral_container_is_run_like_any_other_eph_1() {
+        let given = json!({"args": ["a"], "command": ["c"], "env": [{"name": "K", "value": "v"}],
+            "envFrom": [{"prefix": "P"}], "image": "i", "imagePullPolicy": "Never", "name": "e",
+            "securityContext": {"runAsUser": 7}, "stdin": true, "stdinOnce": true, "terminationMessagePath": "/t",
+            "terminationMessagePolicy": "File", "tty": true, "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+            "workingDir": "/w"});
+        let mut with_target = given.clone();
+        with_target["targetContainerName"] = json!("c");
+        let ephemeral: EphemeralContainer = serde_json::from_value(with_target).unwrap();
+        let shown: Value = serde_json::to_value(as_container(&ephemeral)).unwrap();
+        assert_eq!(shown, given);
+    }
 }
