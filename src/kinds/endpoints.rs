@@ -69,9 +69,7 @@ fn subset(errors: &mut FieldErrors, path: &Path<'_>, subset: &EndpointSubset) {
 fn addresses(errors: &mut FieldErrors, path: &Path<'_>, list: &[EndpointAddress]) {
     for (path, address) in path.each(list.iter()) {
         errors.invalid_each(&path.child("ip"), &address.ip, names::ip(&address.ip));
-        if let Some(name) = address.hostname.as_ref().filter(|h| !h.is_empty()) {
-            errors.invalid_each(&path.child("hostname"), name, names::dns_1123_label(name));
-        }
+        errors.optional_name(&path.child("hostname"), address.hostname.as_deref(), names::dns_1123_label);
         if let Some(node) = &address.node_name {
             errors.invalid_each(&path.child("nodeName"), node, names::dns_1123_subdomain(node));
         }

@@ -81,9 +81,7 @@ impl Resource for Ingress {
         let path = path.child("loadBalancer");
         let list = path.child("ingress");
         for (path, point) in list.each(balancer.and_then(|b| b.ingress.as_ref()).into_iter().flatten()) {
-            if let Some(ip) = point.ip.as_ref().filter(|ip| !ip.is_empty()) {
-                errors.invalid_each(&path.child("ip"), ip, names::ip(ip));
-            }
+            errors.optional_name(&path.child("ip"), point.ip.as_deref(), names::ip);
             if let Some(name) = point.hostname.as_ref().filter(|name| !name.is_empty()) {
                 let path = path.child("hostname");
                 errors.invalid_each(&path, name, names::dns_1123_subdomain(name));
@@ -217,9 +215,7 @@ fn tls(errors: &mut FieldErrors, path: &Path<'_>, tls: &IngressTLS) {
     for (i, host) in tls.hosts.iter().flatten().enumerate() {
         any_host(errors, &path.child("hosts").index(i), host);
     }
-    if let Some(name) = tls.secret_name.as_deref().filter(|name| !name.is_empty()) {
-        errors.invalid_each(&path.child("secretName"), name, names::dns_1123_subdomain(name));
-    }
+    errors.optional_name(&path.child("secretName"), tls.secret_name.as_deref(), names::dns_1123_subdomain);
 }
 
 /// Validates a reference to an object by API group, kind and name.

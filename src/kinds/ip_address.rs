@@ -32,14 +32,10 @@ impl Resource for IPAddress {
             return errors.required(&path, "");
         }
         let ParentReference { group, name, namespace, resource } = &self.spec.parent_ref;
-        if let Some(group) = group.as_deref().filter(|group| !group.is_empty()) {
-            errors.invalid_each(&path.child("group"), group, names::dns_1123_subdomain(group));
-        }
+        errors.optional_name(&path.child("group"), group.as_deref(), names::dns_1123_subdomain);
         errors.required_name(&path.child("resource"), resource, names::path_segment);
         errors.required_name(&path.child("name"), name, names::path_segment);
-        if let Some(namespace) = namespace.as_deref().filter(|namespace| !namespace.is_empty()) {
-            errors.invalid_each(&path.child("namespace"), namespace, names::path_segment(namespace));
-        }
+        errors.optional_name(&path.child("namespace"), namespace.as_deref(), names::path_segment);
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {

@@ -70,10 +70,8 @@ impl Resource for StatefulSet {
                 None => errors.required(&path.child("spec"), ""),
             }
         }
-        if let Some(service) = self.spec.service_name.as_ref().filter(|name| !name.is_empty()) {
-            let path = Path::root("spec.serviceName");
-            errors.invalid_each(&path, service, names::dns_1123_label(service));
-        }
+        let name = self.spec.service_name.as_deref();
+        errors.optional_name(&Path::root("spec.serviceName"), name, names::dns_1123_label);
     }
 
     fn complete_status(&mut self) {

@@ -204,9 +204,7 @@ fn ports(errors: &mut FieldErrors, path: &Path<'_>, list: &[ContainerPort]) {
             errors.invalid_each(&at, &host_port, names::port_number(host_port.into()));
         }
         errors.required_one_of(&path.child("protocol"), port.protocol.as_deref(), PROTOCOLS);
-        if let Some(ip) = port.host_ip.as_ref().filter(|ip| !ip.is_empty()) {
-            errors.invalid_each(&path.child("hostIP"), ip, names::ip(ip));
-        }
+        errors.optional_name(&path.child("hostIP"), port.host_ip.as_deref(), names::ip);
     }
 }
 

@@ -179,9 +179,7 @@ fn file_key(errors: &mut FieldErrors, path: &Path<'_>, key: &FileKeySelector) {
 /// Validates references to whole ConfigMaps and Secrets.
 pub fn sources(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvFromSource]) {
     for (path, source) in path.each(list.iter()) {
-        if let Some(prefix) = source.prefix.as_ref().filter(|p| !p.is_empty()) {
-            errors.invalid_each(&path.child("prefix"), prefix, names::environment_variable(prefix));
-        }
+        errors.optional_name(&path.child("prefix"), source.prefix.as_deref(), names::environment_variable);
         let of = [
             ("configMapRef", source.config_map_ref.as_ref().map(|r| &r.name)),
             ("secretRef", source.secret_ref.as_ref().map(|r| &r.name)),

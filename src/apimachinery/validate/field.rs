@@ -262,6 +262,13 @@ impl FieldErrors {
         }
     }
 
+    /// Checks that a text, if it is present and not empty, follows a rule of names.
+    pub fn optional_name(&mut self, path: &Path<'_>, text: Option<&str>, rule: fn(&str) -> Vec<String>) {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            self.invalid_each(path, text, rule(text));
+        }
+    }
+
     /// Checks that a text is present and follows a rule of names.
     pub fn required_name(&mut self, path: &Path<'_>, text: &str, rule: fn(&str) -> Vec<String>) {
         if text.is_empty() {

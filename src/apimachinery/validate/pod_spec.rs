@@ -89,9 +89,7 @@ pub fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec, pod: 
         errors.invalid(&path.child("activeDeadlineSeconds"), &seconds, ACTIVE_DEADLINE);
     }
     for (field, text) in [("hostname", &spec.hostname), ("subdomain", &spec.subdomain)] {
-        if let Some(text) = text.as_ref().filter(|t| !t.is_empty()) {
-            errors.invalid_each(&path.child(field), text, names::dns_1123_label(text));
-        }
+        errors.optional_name(&path.child(field), text.as_deref(), names::dns_1123_label);
     }
     hostname_override(errors, path, spec);
     let tolerations = path.child("tolerations");

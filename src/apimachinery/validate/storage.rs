@@ -37,9 +37,7 @@ pub fn volume_mode(errors: &mut FieldErrors, path: &Path<'_>, mode: Option<&str>
 
 /// Validates the optional name of a storage class or a similar object.
 pub fn class_name(errors: &mut FieldErrors, path: &Path<'_>, name: Option<&str>) {
-    if let Some(name) = name.filter(|name| !name.is_empty()) {
-        errors.invalid_each(path, name, names::dns_1123_subdomain(name));
-    }
+    errors.optional_name(path, name, names::dns_1123_subdomain);
 }
 
 /// Validates the spec of a claim, also in claim templates.

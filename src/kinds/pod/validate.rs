@@ -71,9 +71,11 @@ pub(super) fn create(errors: &mut FieldErrors, new: &Pod) {
 pub(super) fn status_update(errors: &mut FieldErrors, new: &Pod, old: &Pod) {
     let (Some(new_status), Some(old_status)) = (&new.status, &old.status) else { return };
     let path = Path::root("status");
-    if let Some(name) = new_status.nominated_node_name.as_ref().filter(|n| !n.is_empty()) {
-        errors.invalid_each(&path.child("nominatedNodeName"), name, names::dns_1123_subdomain(name));
-    }
+    errors.optional_name(
+        &path.child("nominatedNodeName"),
+        new_status.nominated_node_name.as_deref(),
+        names::dns_1123_subdomain,
+    );
     let of_pod: Vec<&str> = new_status.pod_ips.iter().flatten().map(|ip| ip.ip.as_str()).collect();
     addresses(errors, &path.child("podIPs"), &of_pod);
     let of_host: Vec<&str> = new_status.host_ips.iter().flatten().map(|ip| ip.ip.as_str()).collect();
