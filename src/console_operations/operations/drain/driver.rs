@@ -22,6 +22,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Client;
 use kube::api::ListParams;
+use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use object::Kind;
 
@@ -186,7 +187,7 @@ impl Drain<'_> {
         let by_uid: HashMap<&Uid, &Row> = rows.iter().map(|row| (&row.uid, row)).collect();
         let pods = api_of(client.clone(), Kind::Pod, None);
         let config = watcher::Config::default().fields(&format!("spec.nodeName={}", self.target.name));
-        let mut events = std::pin::pin!(watcher(pods, config).fuse());
+        let mut events = std::pin::pin!(watcher(pods, config).default_backoff().fuse());
         let mut present: HashSet<Uid> = HashSet::new();
         let mut asking = FuturesUnordered::new();
         let evict = |uid: &Uid| by_uid.get(uid).map(|row| self.evict_pod(client, row).boxed());
