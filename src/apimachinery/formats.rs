@@ -9,31 +9,9 @@ use ipnet::IpNet;
 
 /// Formats that are checked.
 const SUPPORTED: [&str; 25] = [
-    "bsonobjectid",
-    "byte",
-    "cidr",
-    "creditcard",
-    "date",
-    "date-time",
-    "datetime",
-    "duration",
-    "email",
-    "hexcolor",
-    "hostname",
-    "ipv4",
-    "ipv6",
-    "isbn",
-    "isbn10",
-    "isbn13",
-    "k8s-short-name",
-    "k8s-long-name",
-    "mac",
-    "password",
-    "rgbcolor",
-    "ssn",
-    "uri",
-    "uuid",
-    "uuid3",
+    "bsonobjectid", "byte", "cidr", "creditcard", "date", "date-time", "datetime", "duration", "email",
+    "hexcolor", "hostname", "ipv4", "ipv6", "isbn", "isbn10", "isbn13", "k8s-short-name", "k8s-long-name",
+    "mac", "password", "rgbcolor", "ssn", "uri", "uuid", "uuid3",
 ];
 
 /// Returns true if a text has a format; true for unknown formats.
@@ -99,37 +77,9 @@ fn is_date_time(text: &str) -> bool {
 /// Returns true for a duration in Go's format, or for numbers with long units: `1h`, `3 days`.
 fn is_duration(text: &str) -> bool {
     const UNITS: [&str; 31] = [
-        "ns",
-        "nano",
-        "nanos",
-        "nanosecond",
-        "nanoseconds",
-        "us",
-        "\u{b5}s",
-        "\u{3bc}s",
-        "micro",
-        "micros",
-        "microsecond",
-        "microseconds",
-        "ms",
-        "milli",
-        "millis",
-        "millisecond",
-        "milliseconds",
-        "s",
-        "sec",
-        "secs",
-        "second",
-        "seconds",
-        "m",
-        "min",
-        "mins",
-        "minute",
-        "minutes",
-        "h",
-        "hr",
-        "hrs",
-        "hour",
+        "ns", "nano", "nanos", "nanosecond", "nanoseconds", "us", "\u{b5}s", "\u{3bc}s", "micro", "micros",
+        "microsecond", "microseconds", "ms", "milli", "millis", "millisecond", "milliseconds", "s", "sec",
+        "secs", "second", "seconds", "m", "min", "mins", "minute", "minutes", "h", "hr", "hrs", "hour",
     ];
     const LONG: [&str; 7] = ["hours", "d", "day", "days", "w", "week", "weeks"];
     let mut rest = text.trim().trim_start_matches(['-', '+']);
@@ -261,11 +211,8 @@ mod tests {
     fn a_normalized_uuid_has_groups_of_lower_case_digits_api_8() {
         assert!(is_normalized_uuid("0f8fad5b-d9cb-469f-a165-70867728950e"));
         for other in [
-            "",
-            "0F8FAD5B-D9CB-469F-A165-70867728950E",
-            "0f8fad5bd9cb469fa16570867728950e",
-            "0f8fad5bd-9cb-469f-a165-70867728950e",
-            "0g8fad5b-d9cb-469f-a165-70867728950e",
+            "", "0F8FAD5B-D9CB-469F-A165-70867728950E", "0f8fad5bd9cb469fa16570867728950e",
+            "0f8fad5bd-9cb-469f-a165-70867728950e", "0g8fad5b-d9cb-469f-a165-70867728950e",
         ] {
             assert!(!is_normalized_uuid(other), "{other}");
         }

@@ -168,16 +168,8 @@ fn in_a_year(now: Timestamp) -> String {
 /// Returns the paths in the index at `/`: those that can be read without parameters.
 fn paths(all: &[GroupVersionEntry<'_>]) -> Vec<String> {
     let fixed = [
-        "/.well-known/openid-configuration",
-        "/api",
-        "/apis",
-        "/flagz",
-        "/metrics",
-        "/openapi/v2",
-        "/openapi/v3",
-        "/openid/v1/jwks",
-        "/statusz",
-        "/version",
+        "/.well-known/openid-configuration", "/api", "/apis", "/flagz", "/metrics", "/openapi/v2",
+        "/openapi/v3", "/openid/v1/jwks", "/statusz", "/version",
     ];
     let mut paths: Vec<String> = fixed.iter().map(ToString::to_string).collect();
     paths.extend(health::paths());

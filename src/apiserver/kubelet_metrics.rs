@@ -121,14 +121,7 @@ pub(super) fn resource(server: &Server, node: &SharedObject<Node>, pods: &[Share
         }
     }
     let families = [
-        node_cpu,
-        node_memory,
-        pod_cpu,
-        pod_memory,
-        container_cpu,
-        container_memory,
-        container_start,
-        failed,
+        node_cpu, node_memory, pod_cpu, pod_memory, container_cpu, container_memory, container_start, failed,
     ];
     respond(families.iter().flat_map(api::metrics::CollectedFamily::gather).collect())
 }

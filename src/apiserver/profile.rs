@@ -216,15 +216,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "seconds 1.000",
-                "workers 2",
-                "tasks 31",
-                "queued tasks 4",
-                "threads 3",
-                "",
-                "run ms share wait ms turns id thread",
-                "500 50.0% 0 3 10 disk",
-                "20 2.0% 1 2 9 new",
+                "seconds 1.000", "workers 2", "tasks 31", "queued tasks 4", "threads 3", "",
+                "run ms share wait ms turns id thread", "500 50.0% 0 3 10 disk", "20 2.0% 1 2 9 new",
                 "10 1.0% 1 2 7 main",
             ]
         );

@@ -213,18 +213,8 @@ fn is_apply(request: &Request) -> bool {
 /// number.
 fn document(path: &str) -> &'static str {
     const PARTS: [&str; 12] = [
-        "/.well-known/openid-configuration",
-        "/api",
-        "/apis",
-        "/flagz",
-        "/healthz",
-        "/livez",
-        "/metrics",
-        "/openapi",
-        "/openid/v1/jwks",
-        "/readyz",
-        "/statusz",
-        "/version",
+        "/.well-known/openid-configuration", "/api", "/apis", "/flagz", "/healthz", "/livez", "/metrics",
+        "/openapi", "/openid/v1/jwks", "/readyz", "/statusz", "/version",
     ];
     let is_part =
         |part: &&str| path.strip_prefix(*part).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));

@@ -92,13 +92,9 @@ impl ServerCertVerifier for BundleVerifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         if !self.certificates.iter().any(|known| known == end_entity) {
-            return self.signed.verify_server_cert(
-                end_entity,
-                intermediates,
-                server_name,
-                ocsp_response,
-                now,
-            );
+            return self
+                .signed
+                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         }
         let bad = |why| Err(rustls::Error::InvalidCertificate(why));
         let Ok((_, read)) = x509_parser::parse_x509_certificate(end_entity) else {

@@ -101,20 +101,8 @@ impl K9sConfig {
 
 /// The keys that the file may have.
 const KEYS: [&str; 14] = [
-    "theme",
-    "mouse",
-    "read_only",
-    "linear",
-    "ascii",
-    "animations",
-    "notifications",
-    "restore_tabs",
-    "hyperlinks",
-    "k9s",
-    "clusters",
-    "thresholds",
-    "node_shell",
-    "keys",
+    "theme", "mouse", "read_only", "linear", "ascii", "animations", "notifications", "restore_tabs",
+    "hyperlinks", "k9s", "clusters", "thresholds", "node_shell", "keys",
 ];
 
 /// The keys of earlier versions, which are still read, and the present ones.

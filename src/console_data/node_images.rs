@@ -204,9 +204,7 @@ pub fn of_objects<'a>(node: &Node, pods: impl Iterator<Item = &'a Pod>) -> Vec<I
         let (namespace, pod_name) = (pod.metadata.namespace.as_deref(), pod.metadata.name.as_deref());
         let label = format!("{}/{}", namespace.unwrap_or_default(), pod_name.unwrap_or_default());
         let containers = [
-            &status.init_container_statuses,
-            &status.container_statuses,
-            &status.ephemeral_container_statuses,
+            &status.init_container_statuses, &status.container_statuses, &status.ephemeral_container_statuses,
         ];
         for container in containers.into_iter().flatten().flatten() {
             let used = rows.iter_mut().find(|row| is_of(row, container));

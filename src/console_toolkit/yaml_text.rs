@@ -63,15 +63,8 @@ mod tests {
     fn colours_never_change_the_text_con_3() {
         let theme = Theme::default();
         for line in [
-            "metadata:",
-            "  name: web",
-            "  - name: a: b",
-            "- - 1",
-            "\"quoted: key\": 3",
-            "  # remark",
-            "  url: http://x:80/",
-            "",
-            "    plain words",
+            "metadata:", "  name: web", "  - name: a: b", "- - 1", "\"quoted: key\": 3", "  # remark",
+            "  url: http://x:80/", "", "    plain words",
         ] {
             assert_eq!(colour(line, &theme).to_string(), line);
         }

@@ -236,8 +236,7 @@ pub(super) const BUILTINS: &[Builtin] = &[
     },
     inside(
         &[
-            "registry.k8s.io/fluentd-elasticsearch",
-            "quay.io/fluentd_elasticsearch/fluentd",
+            "registry.k8s.io/fluentd-elasticsearch", "quay.io/fluentd_elasticsearch/fluentd",
             "gcr.io/fluentd-elasticsearch/fluentd",
         ],
         "fluentd",

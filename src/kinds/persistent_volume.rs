@@ -30,15 +30,8 @@ use object::storage::UNSET;
 
 /// The fields of a spec other than volume sources.
 const NO_SOURCES: &[&str] = &[
-    "accessModes",
-    "capacity",
-    "claimRef",
-    "mountOptions",
-    "nodeAffinity",
-    "persistentVolumeReclaimPolicy",
-    "storageClassName",
-    "volumeAttributesClassName",
-    "volumeMode",
+    "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity", "persistentVolumeReclaimPolicy",
+    "storageClassName", "volumeAttributesClassName", "volumeMode",
 ];
 
 const RECLAIM_POLICIES: &[&str] = &["Delete", "Recycle", "Retain"];

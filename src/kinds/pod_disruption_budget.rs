@@ -32,9 +32,7 @@ impl Resource for PodDisruptionBudget {
     fn complete_status(&mut self) {
         let status = self.status.get_or_insert_default();
         for count in [
-            &mut status.current_healthy,
-            &mut status.desired_healthy,
-            &mut status.disruptions_allowed,
+            &mut status.current_healthy, &mut status.desired_healthy, &mut status.disruptions_allowed,
             &mut status.expected_pods,
         ] {
             count.get_or_insert_default();

@@ -20,16 +20,8 @@ macro_rules! drills {
 }
 
 drills![
-    "stuck-rollout",
-    "crash-loop",
-    "quota-exhausted",
-    "dns-gone",
-    "budget-deadlock",
-    "certificate-expired",
-    "node-lost",
-    "zone-lost",
-    "disk-full",
-    "leader-paused",
+    "stuck-rollout", "crash-loop", "quota-exhausted", "dns-gone", "budget-deadlock", "certificate-expired",
+    "node-lost", "zone-lost", "disk-full", "leader-paused",
 ];
 
 impl Drill {

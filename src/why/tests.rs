@@ -279,11 +279,7 @@ fn each_mistake_is_named_at_its_step_net_8() {
             "its one pod is not ready",
         ),
         (
-            "a probe that fails",
-            failing,
-            "web",
-            &none,
-            "name✓ port✓ endpoints✗",
+            "a probe that fails", failing, "web", &none, "name✓ port✓ endpoints✗",
             "kubectl describe pod -n default web-1",
         ),
         (

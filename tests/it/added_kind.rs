@@ -182,11 +182,7 @@ async fn a_kind_that_joins_is_read_and_written_like_ours_api_7() {
     assert_eq!(
         seen,
         [
-            "Added first",
-            "Added second",
-            "Modified first",
-            "Modified first",
-            "Modified first",
+            "Added first", "Added second", "Modified first", "Modified first", "Modified first",
             "Deleted second"
         ]
     );

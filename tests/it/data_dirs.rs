@@ -178,14 +178,7 @@ fn slow_disk(pid: u32) -> Option<Tracer> {
     let thread = threads.into_iter().find(is_disk)?.file_name().into_string().ok()?;
     let mut command = Command::new("strace");
     command.args([
-        "-qq",
-        "-o",
-        "/dev/null",
-        "-e",
-        "trace=write",
-        "-e",
-        "inject=write:delay_enter=1000000",
-        "-p",
+        "-qq", "-o", "/dev/null", "-e", "trace=write", "-e", "inject=write:delay_enter=1000000", "-p",
     ]);
     let mut child = command.arg(&thread).stderr(Stdio::null()).stdin(Stdio::null()).spawn().ok()?;
     let traced = || {

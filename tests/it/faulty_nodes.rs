@@ -57,14 +57,8 @@ impl Lab {
 
     fn messages(&self, pod: &str) -> String {
         let of = format!("involvedObject.name={pod}");
-        self.instance.kubectl(&[
-            "get",
-            "events",
-            "--field-selector",
-            &of,
-            "-o",
-            "jsonpath={.items[*].message}",
-        ])
+        self.instance
+            .kubectl(&["get", "events", "--field-selector", &of, "-o", "jsonpath={.items[*].message}"])
     }
 
     fn pod_does(&self, script: &str) -> (bool, String) {

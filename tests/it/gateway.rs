@@ -191,10 +191,7 @@ fn httproutes_are_served_as_long_as_their_definitions_are_installed_net_9() {
     let old = b"GET /old/x?y HTTP/1.1\r\nHost: x.r.test\r\nX-Gone: 1\r\nConnection: close\r\n\r\n";
     let answer = served.raw(old);
     for part in [
-        "x-back: b\r\n",
-        "GET /new/x?y HTTP/1.1\r\n",
-        "host: in.test\r\n",
-        "x-set: a\r\n",
+        "x-back: b\r\n", "GET /new/x?y HTTP/1.1\r\n", "host: in.test\r\n", "x-set: a\r\n",
         "x-forwarded-host: x.r.test\r\n",
     ] {
         assert!(answer.contains(part), "{part}: {answer}");

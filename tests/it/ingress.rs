@@ -184,9 +184,7 @@ fn requests_reach_the_service_of_their_host_and_sockets_are_open_while_there_is_
     );
     let seen = answer.to_ascii_lowercase();
     for part in [
-        "get /x?y=%20 http/1.1\r\n",
-        "host: a.example.com:8080\r\n",
-        "x-forwarded-for: 127.0.0.1\r\n",
+        "get /x?y=%20 http/1.1\r\n", "host: a.example.com:8080\r\n", "x-forwarded-for: 127.0.0.1\r\n",
         "x-forwarded-proto: http\r\n",
     ] {
         assert!(seen.contains(part), "{part}: {answer}");

@@ -43,13 +43,7 @@ fn ready(instance: &Instance, node: &str) {
 fn events(instance: &Instance, reason: &str) -> String {
     let selector = format!("reason={reason}");
     instance.kubectl(&[
-        "get",
-        "events",
-        "-A",
-        "--field-selector",
-        &selector,
-        "-o",
-        "jsonpath={.items[*].message}",
+        "get", "events", "-A", "--field-selector", &selector, "-o", "jsonpath={.items[*].message}",
     ])
 }
 

@@ -48,13 +48,8 @@ fn pods_are_measured_and_have_an_identity() {
     let home = DataDir::new();
     let instance = start(&home);
     instance.kubectl(&["create", "serviceaccount", "robot"]);
-    instance.kubectl(&[
-        "create",
-        "rolebinding",
-        "robot",
-        "--clusterrole=view",
-        "--serviceaccount=default:robot",
-    ]);
+    instance
+        .kubectl(&["create", "rolebinding", "robot", "--clusterrole=view", "--serviceaccount=default:robot"]);
     apply(
         &home,
         &instance,

@@ -186,16 +186,7 @@ fn a_store_that_stands_still_or_is_slow_answers_late_and_loses_nothing_fault_1_s
     assert!(longest > Duration::from_secs(1), "{longest:?}");
     wait_for("the fault's end", || (!lab.is_active("still")).then_some(()));
     lab.fault(&[
-        "disk",
-        "store",
-        "--failure",
-        "slow",
-        "--delay",
-        "700ms",
-        "--duration",
-        "5m",
-        "--name",
-        "slow",
+        "disk", "store", "--failure", "slow", "--delay", "700ms", "--duration", "5m", "--name", "slow",
     ]);
     let took = make_map(&lab, "slowly");
     assert!(took >= Duration::from_millis(700), "{took:?}");

@@ -262,11 +262,8 @@ impl<'a> Attributes<'a> {
     /// could not be repaired.
     pub(crate) fn is_of_admission(&self) -> bool {
         const EXEMPT: [&str; 6] = [
-            "MutatingAdmissionPolicy",
-            "MutatingAdmissionPolicyBinding",
-            "MutatingWebhookConfiguration",
-            "ValidatingAdmissionPolicy",
-            "ValidatingAdmissionPolicyBinding",
+            "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+            "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
             "ValidatingWebhookConfiguration",
         ];
         self.resource.group() == "admissionregistration.k8s.io"

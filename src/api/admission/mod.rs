@@ -268,21 +268,10 @@ mod tests {
     fn the_order_is_kubernetes_api_9() {
         let order: Vec<_> = plugin_names().collect();
         let expected = [
-            "NamespaceLifecycle",
-            "PodPreset",
-            "ServiceAccount",
-            "LimitRanger",
-            "PodSecurity",
-            "Priority",
-            "DefaultTolerationSeconds",
-            "PodNodeSelector",
-            "DefaultStorageClass",
-            "StorageObjectInUseProtection",
-            "PersistentVolumeClaimResize",
-            "RuntimeClass",
-            "DefaultIngressClass",
-            "ActivePods",
-            "ResourceQuota",
+            "NamespaceLifecycle", "PodPreset", "ServiceAccount", "LimitRanger", "PodSecurity", "Priority",
+            "DefaultTolerationSeconds", "PodNodeSelector", "DefaultStorageClass",
+            "StorageObjectInUseProtection", "PersistentVolumeClaimResize", "RuntimeClass",
+            "DefaultIngressClass", "ActivePods", "ResourceQuota",
         ];
         assert_eq!(order, expected);
     }

@@ -23,15 +23,8 @@ use object::managed::compact::{FieldName, NodeOffset, Writer};
 pub(super) const NOT_OWNED: [&str; 2] = ["apiVersion", "kind"];
 /// Fields in the metadata of every object that have no owner; sorted.
 pub(super) const NOT_OWNED_METADATA: [&str; 9] = [
-    "clusterName",
-    "creationTimestamp",
-    "generation",
-    "managedFields",
-    "name",
-    "namespace",
-    "resourceVersion",
-    "selfLink",
-    "uid",
+    "clusterName", "creationTimestamp", "generation", "managedFields", "name", "namespace",
+    "resourceVersion", "selfLink", "uid",
 ];
 
 /// A value that can be fingerprinted.

@@ -130,27 +130,8 @@ pub(super) fn type_named(name: &str) -> Option<&'static str> {
 
 /// Reserved words of the language.
 pub(super) const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
+    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if",
+    "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
 ];
 
 /// Names that are valid identifiers and are escaped (`__self__`) as reserved words are: rules' variables and

@@ -156,18 +156,8 @@ mod tests {
     #[test]
     fn versions_are_in_the_order_of_semver_org_api_14() {
         let ordered = [
-            "0.9.10",
-            "1.0.0-1",
-            "1.0.0-alpha",
-            "1.0.0-alpha.1",
-            "1.0.0-alpha.9",
-            "1.0.0-alpha.10",
-            "1.0.0-alpha.beta",
-            "1.0.0-beta",
-            "1.0.0",
-            "1.0.1",
-            "1.2.0",
-            "1.10.0",
+            "0.9.10", "1.0.0-1", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.9", "1.0.0-alpha.10",
+            "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0", "1.0.1", "1.2.0", "1.10.0",
             "18446744073709551615.0.0",
         ];
         let versions = ordered.map(|text| SemanticVersion::parse(text, false).unwrap());

@@ -255,24 +255,10 @@ static FIELDS: &[(&str, &str, MergeRule)] = &[
 
 /// Types that are atomic in every field.
 static ATOMIC_TYPES: &[&str] = &[
-    "LabelSelector",
-    "NodeSelector",
-    "NodeSelectorTerm",
-    "ObjectReference",
-    "LocalObjectReference",
-    "TypedLocalObjectReference",
-    "ConfigMapKeySelector",
-    "SecretKeySelector",
-    "ObjectFieldSelector",
-    "ResourceFieldSelector",
-    "FileKeySelector",
-    "SecretReference",
-    "ScopeSelector",
-    "ScopedResourceSelectorRequirement",
-    "TopologySelectorTerm",
-    "OwnerReference",
-    "RoleRef",
-    "Subject",
+    "LabelSelector", "NodeSelector", "NodeSelectorTerm", "ObjectReference", "LocalObjectReference",
+    "TypedLocalObjectReference", "ConfigMapKeySelector", "SecretKeySelector", "ObjectFieldSelector",
+    "ResourceFieldSelector", "FileKeySelector", "SecretReference", "ScopeSelector",
+    "ScopedResourceSelectorRequirement", "TopologySelectorTerm", "OwnerReference", "RoleRef", "Subject",
 ];
 
 /// Returns the rule of one field; fields without an entry have the default rule.

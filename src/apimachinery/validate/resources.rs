@@ -14,39 +14,16 @@ const CONTAINER_RESOURCES: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 
 /// Resources that Kubernetes knows by a name without a domain, besides huge pages.
 const STANDARD_RESOURCES: &[&str] = &[
-    "configmaps",
-    "cpu",
-    "ephemeral-storage",
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "memory",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-    "requests.storage",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
-    "storage",
+    "configmaps", "cpu", "ephemeral-storage", "limits.cpu", "limits.ephemeral-storage", "limits.memory",
+    "memory", "persistentvolumeclaims", "pods", "replicationcontrollers", "requests.cpu",
+    "requests.ephemeral-storage", "requests.memory", "requests.storage", "resourcequotas", "secrets",
+    "services", "services.loadbalancers", "services.nodeports", "storage",
 ];
 
 /// Standard resources that are counted in whole numbers.
 pub const COUNTED: &[&str] = &[
-    "configmaps",
-    "persistentvolumeclaims",
-    "pods",
-    "replicationcontrollers",
-    "resourcequotas",
-    "secrets",
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
+    "configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "resourcequotas", "secrets",
+    "services", "services.loadbalancers", "services.nodeports",
 ];
 
 const HUGE_PAGES: &str = "hugepages-";

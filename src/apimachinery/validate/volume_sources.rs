@@ -29,62 +29,17 @@ pub enum VolumeParent<'a> {
 
 /// The sources of a pod's volume in the order in which Kubernetes checks them: the first one found counts.
 pub(crate) const OF_PODS: &[&str] = &[
-    "emptyDir",
-    "hostPath",
-    "gitRepo",
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "secret",
-    "nfs",
-    "iscsi",
-    "glusterfs",
-    "flocker",
-    "persistentVolumeClaim",
-    "rbd",
-    "cinder",
-    "cephfs",
-    "quobyte",
-    "downwardAPI",
-    "fc",
-    "flexVolume",
-    "configMap",
-    "azureFile",
-    "vsphereVolume",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "azureDisk",
-    "storageos",
-    "projected",
-    "scaleIO",
-    "csi",
-    "ephemeral",
-    "image",
+    "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi",
+    "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI",
+    "fc", "flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume",
+    "azureDisk", "storageos", "projected", "scaleIO", "csi", "ephemeral", "image",
 ];
 
 /// The sources of a persistent volume, in the same order.
 pub(crate) const OF_PERSISTENT_VOLUMES: &[&str] = &[
-    "hostPath",
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "glusterfs",
-    "flocker",
-    "nfs",
-    "rbd",
-    "quobyte",
-    "cephfs",
-    "iscsi",
-    "cinder",
-    "fc",
-    "flexVolume",
-    "azureFile",
-    "vsphereVolume",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "azureDisk",
-    "scaleIO",
-    "local",
-    "storageos",
-    "csi",
+    "hostPath", "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "flocker", "nfs", "rbd", "quobyte",
+    "cephfs", "iscsi", "cinder", "fc", "flexVolume", "azureFile", "vsphereVolume", "photonPersistentDisk",
+    "portworxVolume", "azureDisk", "scaleIO", "local", "storageos", "csi",
 ];
 
 /// The required fields of each source, which may not be empty.
@@ -423,9 +378,7 @@ fn csi(errors: &mut FieldErrors, path: &Path<'_>, source: &Fields, is_persistent
         errors.required(&path.child("volumeHandle"), "");
     }
     for field in [
-        "controllerPublishSecretRef",
-        "controllerExpandSecretRef",
-        "nodePublishSecretRef",
+        "controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef",
         "nodeExpandSecretRef",
     ] {
         let Some(Value::Object(secret)) = source.get(field) else { continue };

@@ -206,9 +206,7 @@ fn change(
     }
     if verbs.contains(&"patch") {
         let content: Map<String, Value> = [
-            "application/apply-patch+yaml",
-            "application/json-patch+json",
-            "application/merge-patch+json",
+            "application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json",
             "application/strategic-merge-patch+json",
         ]
         .iter()

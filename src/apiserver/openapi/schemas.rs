@@ -165,14 +165,8 @@ fn complete(name: &str, schema: &mut Value) {
 
 /// Types whose `name` may be omitted in Kubernetes, and is empty then.
 const NAMES_BY_DEFAULT: [&str; 8] = [
-    "ConfigMapEnvSource",
-    "ConfigMapKeySelector",
-    "ConfigMapProjection",
-    "ConfigMapVolumeSource",
-    "LocalObjectReference",
-    "SecretEnvSource",
-    "SecretKeySelector",
-    "SecretProjection",
+    "ConfigMapEnvSource", "ConfigMapKeySelector", "ConfigMapProjection", "ConfigMapVolumeSource",
+    "LocalObjectReference", "SecretEnvSource", "SecretKeySelector", "SecretProjection",
 ];
 
 /// The one kind whose metadata Kubernetes requires.

@@ -39,10 +39,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 const PING_EVERY: Duration = Duration::from_secs(5);
 
 const PROTOCOLS: &[&str] = &[
-    "v5.channel.k8s.io",
-    "v4.channel.k8s.io",
-    "v4.base64.channel.k8s.io",
-    "channel.k8s.io",
+    "v5.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io", "channel.k8s.io",
     "base64.channel.k8s.io",
 ];
 

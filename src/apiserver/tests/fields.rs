@@ -155,18 +155,9 @@ fn sources(directory: &Path, found: &mut Vec<(PathBuf, String)>) {
 
 /// Directories with tests of refusal, defaulting, conversion or display, which do not prove a field's effect.
 const NO_EFFECTS: [&str; 12] = [
-    "src/kinds",
-    "src/apimachinery/validate",
-    "src/apimachinery/default",
-    "src/api/warnings",
-    "src/apiserver/table",
-    "src/api/admission/pod_security",
-    "src/object/versions",
-    "src/console",
-    "src/console_toolkit",
-    "src/console_data",
-    "src/console_operations",
-    "src/console_screens",
+    "src/kinds", "src/apimachinery/validate", "src/apimachinery/default", "src/api/warnings",
+    "src/apiserver/table", "src/api/admission/pod_security", "src/object/versions", "src/console",
+    "src/console_toolkit", "src/console_data", "src/console_operations", "src/console_screens",
 ];
 
 #[test]

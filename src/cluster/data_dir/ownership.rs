@@ -27,30 +27,10 @@ const LARGEST_FILE_BYTES: u64 = 1 << 20;
 
 /// The files that we create in a data directory, besides the mark and the lock.
 const OUR_FILES: [&str; 24] = [
-    "token",
-    "ca.crt",
-    "ca.key",
-    "sa.key",
-    "front-proxy-ca.crt",
-    "front-proxy-ca.key",
-    "kubeconfig",
-    "network",
-    "network-ipv6",
-    "fabric",
-    "slot",
-    OF_IDS,
-    "state",
-    "state.reserve",
-    "state.deletions",
-    "state.checkpoint",
-    "state.opening",
-    "state.opening.part",
-    "state.opening.old",
-    "nodes",
-    "volumes",
-    "snapshots",
-    "restore-at-start",
-    LOGS,
+    "token", "ca.crt", "ca.key", "sa.key", "front-proxy-ca.crt", "front-proxy-ca.key", "kubeconfig",
+    "network", "network-ipv6", "fabric", "slot", OF_IDS, "state", "state.reserve", "state.deletions",
+    "state.checkpoint", "state.opening", "state.opening.part", "state.opening.old", "nodes", "volumes",
+    "snapshots", "restore-at-start", LOGS,
 ];
 
 /// The content of the mark.

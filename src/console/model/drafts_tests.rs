@@ -107,10 +107,7 @@ fn an_earlier_draft_is_offered_and_never_applied_automatically_con_17() {
         offered(&mut stage, "u1");
         let screen = stage.screen();
         for expected in [
-            "Unsaved edit of 2026-05-01 09:03 UTC",
-            "<r> restores it",
-            "<x> discards it",
-            "+   colour: green",
+            "Unsaved edit of 2026-05-01 09:03 UTC", "<r> restores it", "<x> discards it", "+   colour: green",
         ] {
             assert!(screen.contains(expected), "{expected}\n{screen}");
         }

@@ -615,10 +615,7 @@ fn a_shell_on_a_node_asks_first_and_says_where_there_is_none_con_3() {
     shows(
         &mut stage,
         &[
-            "Shell on Node a",
-            "image busybox",
-            "namespace default",
-            "privileged",
+            "Shell on Node a", "image busybox", "namespace default", "privileged",
             "processes of Podium's machine",
         ],
     );
@@ -678,8 +675,7 @@ fn leftover_shell_pods_are_reported_and_removed_con_3() {
     shows(
         &mut stage,
         &[
-            "Pod default/over on node-9: ended",
-            "Pod default/there on node-9: exists",
+            "Pod default/over on node-9: ended", "Pod default/there on node-9: exists",
             "may be in use by another console",
         ],
     );
@@ -708,13 +704,8 @@ fn a_copy_asks_which_way_and_where_con_3() {
     shows(
         &mut stage,
         &[
-            "Copy with Pod default/web-1-a",
-            "direction",
-            "out of the container",
-            "container",
-            "main",
-            "path there",
-            "path here",
+            "Copy with Pod default/web-1-a", "direction", "out of the container", "container", "main",
+            "path there", "path here",
         ],
     );
     // The only empty field has the focus first.
@@ -1028,17 +1019,8 @@ fn the_contexts_say_which_kubeconfig_is_missing_con_16() {
 fn the_same_command_does_not_pile_up_views_con_3() {
     let mut stage = shop();
     for command in [
-        "images",
-        "xray",
-        "topology",
-        "dir_/tmp",
-        "can",
-        "can_get_pods",
-        "journal",
-        "drills",
-        "ctx",
-        "aliases",
-        "describe_deploy_web",
+        "images", "xray", "topology", "dir_/tmp", "can", "can_get_pods", "journal", "drills", "ctx",
+        "aliases", "describe_deploy_web",
     ] {
         stage.press("~");
         stage.press(&format!(": \"{command}\" enter"));

@@ -269,13 +269,7 @@ fn a_narrow_table_of_the_server_keeps_its_first_columns_con_20() {
     let kinds = console_data::builtin_kinds::kinds().into_iter().chain([claims]);
     stage.model.update(Message::Catalogue(Catalogue::of(kinds.collect())), stage.now);
     let names = [
-        "Name",
-        "Volume",
-        "Capacity",
-        "Status",
-        "Access Modes",
-        "StorageClass",
-        "VolumeAttributesClass",
+        "Name", "Volume", "Capacity", "Status", "Access Modes", "StorageClass", "VolumeAttributesClass",
         "Age",
     ];
     let columns = names.map(|name| serde_json::from_value(json!({"name": name, "type": "string"})).unwrap());

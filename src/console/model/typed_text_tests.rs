@@ -281,15 +281,8 @@ fn leaving_starts_on_cancel_while_something_goes_on_con_6() {
 #[test]
 fn an_invalid_filter_is_refused_with_its_error_con_3() {
     for view in [
-        "p",
-        "d",
-        "shift-o",
-        ": \"workloads\" enter",
-        ": \"xray\" enter",
-        ": \"aliases\" enter",
-        "p y",
-        "p l",
-        "?",
+        "p", "d", "shift-o", ": \"workloads\" enter", ": \"xray\" enter", ": \"aliases\" enter", "p y",
+        "p l", "?",
     ] {
         let mut stage = TestConsole::new(80, 24);
         stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([pod("default", "web")]))]));

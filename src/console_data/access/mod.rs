@@ -17,23 +17,8 @@ use crate::scope::Scope;
 
 /// Verbs of the API server and of RBAC itself, in conventional order. Discovery adds further verbs.
 pub const VERBS: [&str; 17] = [
-    "get",
-    "list",
-    "watch",
-    "create",
-    "update",
-    "patch",
-    "delete",
-    "deletecollection",
-    "proxy",
-    "bind",
-    "escalate",
-    "impersonate",
-    "use",
-    "approve",
-    "sign",
-    "attest",
-    "*",
+    "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "proxy", "bind",
+    "escalate", "impersonate", "use", "approve", "sign", "attest", "*",
 ];
 
 /// The input of an authorizer: the resource attributes of a request (authorization.k8s.io).

@@ -117,13 +117,8 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "*.* [] *",
-                "deployments.apps/scale [] patch",
-                "pods [] get list watch delete frob",
-                "pods/log [] get list watch",
-                "secrets [] list",
-                "secrets [a,b] get",
-                "/api/* [] get",
+                "*.* [] *", "deployments.apps/scale [] patch", "pods [] get list watch delete frob",
+                "pods/log [] get list watch", "secrets [] list", "secrets [a,b] get", "/api/* [] get",
                 "/healthz [] get",
             ]
         );

@@ -10,41 +10,14 @@ use regex::{Captures, Regex};
 
 /// Names that are always variables, with or without a value; any other name is left for the program.
 const BUILTIN_NAMES: [&str; 14] = [
-    "RESOURCE_GROUP",
-    "RESOURCE_VERSION",
-    "RESOURCE_NAME",
-    "NAMESPACE",
-    "NAME",
-    "CONTAINER",
-    "POD",
-    "FILTER",
-    "KUBECONFIG",
-    "CLUSTER",
-    "CONTEXT",
-    "USER",
-    "GROUPS",
-    "COL",
+    "RESOURCE_GROUP", "RESOURCE_VERSION", "RESOURCE_NAME", "NAMESPACE", "NAME", "CONTAINER", "POD", "FILTER",
+    "KUBECONFIG", "CLUSTER", "CONTEXT", "USER", "GROUPS", "COL",
 ];
 
 /// Programs that run a script given after `-c` or the like.
 const INTERPRETERS: [&str; 17] = [
-    "sh",
-    "bash",
-    "dash",
-    "ash",
-    "zsh",
-    "ksh",
-    "mksh",
-    "fish",
-    "csh",
-    "tcsh",
-    "pwsh",
-    "powershell",
-    "python",
-    "python3",
-    "perl",
-    "ruby",
-    "node",
+    "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "pwsh", "powershell", "python",
+    "python3", "perl", "ruby", "node",
 ];
 
 static NAME: LazyLock<Regex> =

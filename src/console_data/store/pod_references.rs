@@ -93,12 +93,7 @@ mod tests {
             (
                 "secrets",
                 &[
-                    "pull",
-                    "all-secret",
-                    "key-secret",
-                    "volume-secret",
-                    "projected-secret",
-                    "debug-secret",
+                    "pull", "all-secret", "key-secret", "volume-secret", "projected-secret", "debug-secret",
                     "driver-secret",
                 ],
             ),

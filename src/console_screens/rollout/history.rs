@@ -385,12 +385,8 @@ mod tests {
         assert_eq!(
             text,
             [
-                "     app: web",
-                " spec:",
-                "   containers:",
-                "-  - image: nginx:1.7.9",
-                "+  - image: nginx:1.9.1",
-                "     name: nginx",
+                "     app: web", " spec:", "   containers:", "-  - image: nginx:1.7.9",
+                "+  - image: nginx:1.9.1", "     name: nginx",
             ]
         );
         assert!(template_diff(old.as_ref(), old.as_ref()).is_empty());

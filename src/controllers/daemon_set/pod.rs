@@ -129,12 +129,8 @@ mod tests {
                 .collect()
         };
         let automatic = [
-            "not-ready:NoExecute",
-            "unreachable:NoExecute",
-            "disk-pressure:NoSchedule",
-            "memory-pressure:NoSchedule",
-            "pid-pressure:NoSchedule",
-            "unschedulable:NoSchedule",
+            "not-ready:NoExecute", "unreachable:NoExecute", "disk-pressure:NoSchedule",
+            "memory-pressure:NoSchedule", "pid-pressure:NoSchedule", "unschedulable:NoSchedule",
         ];
         assert_eq!(text(&json!({"containers": []})), automatic);
         let mut with_network = automatic.to_vec();

@@ -34,9 +34,7 @@ pub(super) fn conditions(
         remains.finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances"));
     let checks = [
         (
-            "NamespaceDeletionDiscoveryFailure",
-            None,
-            "ResourcesDiscovered",
+            "NamespaceDeletionDiscoveryFailure", None, "ResourcesDiscovered",
             "All resources successfully discovered",
         ),
         (

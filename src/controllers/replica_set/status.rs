@@ -114,9 +114,7 @@ mod tests {
         let status = &counted.status;
         assert_eq!(
             (
-                status.replicas,
-                status.fully_labeled_replicas,
-                status.ready_replicas,
+                status.replicas, status.fully_labeled_replicas, status.ready_replicas,
                 status.available_replicas
             ),
             (4, Some(2), Some(3), Some(1))

@@ -20,18 +20,8 @@ pub(super) const MAX_OBJECTS: usize = 16;
 const MAX_REQUIREMENTS: usize = 16;
 /// The fields of a spec that never change.
 const SCRIPT: &[&str] = &[
-    "title",
-    "briefing",
-    "hints",
-    "setup",
-    "ready",
-    "variables",
-    "steps",
-    "check",
-    "scoring",
-    "timeLimit",
-    "cleanUp",
-    "verdict",
+    "title", "briefing", "hints", "setup", "ready", "variables", "steps", "check", "scoring", "timeLimit",
+    "cleanUp", "verdict",
 ];
 /// Words that are no names of variables in CEL.
 const RESERVED_WORDS: &str = "['true', 'false', 'null', 'in', 'as', 'break', 'const', 'continue', 'else', 'for', \

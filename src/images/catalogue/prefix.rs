@@ -16,16 +16,7 @@ const OF_PROGRAMS: [&str; 4] = ["bin", "sbin", "shims", "libexec"];
 /// One of these beside them says that the directory above is an installation. Otherwise it may be a project or a whole
 /// disk, of which only the programs are shown.
 const OF_INSTALLATIONS: [&str; 10] = [
-    "lib",
-    "lib64",
-    "libexec",
-    "share",
-    "versions",
-    "installs",
-    "tools",
-    "candidates",
-    "pyvenv.cfg",
-    "go.env",
+    "lib", "lib64", "libexec", "share", "versions", "installs", "tools", "candidates", "pyvenv.cfg", "go.env",
 ];
 /// A program is found through at most this many links.
 const MAXIMUM_LINKS: usize = 40;

@@ -118,8 +118,7 @@ fn volumes_of_other_machines_say_where_they_are_api_8() {
         (
             "scaleIO: {secretRef: {name: s}}",
             &[
-                "scaleIO.gateway: Required value",
-                "scaleIO.system: Required value",
+                "scaleIO.gateway: Required value", "scaleIO.system: Required value",
                 "scaleIO.volumeName: Required value",
             ],
         ),

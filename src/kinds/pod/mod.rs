@@ -96,8 +96,7 @@ impl Resource for Pod {
     fn complete_status(&mut self) {
         let Some(status) = self.status.as_mut() else { return };
         let lists = [
-            &mut status.init_container_statuses,
-            &mut status.container_statuses,
+            &mut status.init_container_statuses, &mut status.container_statuses,
             &mut status.ephemeral_container_statuses,
         ];
         for container in lists.into_iter().flatten().flatten() {

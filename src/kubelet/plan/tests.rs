@@ -351,17 +351,9 @@ fn termination_is_ordered_and_bounded_pod_7() {
     assert_eq!(
         machine.log,
         [
-            "5:Stopping container a",
-            "5:Stopping container b",
-            "5:Stopping container s2",
-            "5:Stopping container s1",
-            "5:preStop a",
-            "5:TERM b",
-            "15:TERM a",
-            "15:KILL b",
-            "15:TERM s2",
-            "15:TERM s1",
-            "15:remove"
+            "5:Stopping container a", "5:Stopping container b", "5:Stopping container s2",
+            "5:Stopping container s1", "5:preStop a", "5:TERM b", "15:TERM a", "15:KILL b", "15:TERM s2",
+            "15:TERM s1", "15:remove"
         ]
     );
 }
@@ -548,16 +540,8 @@ fn one_exit_restarts_all_containers_in_place_pod_4() {
     assert_eq!(
         starts,
         [
-            "0:start i",
-            "1:start s",
-            "1:start a",
-            "1:start b",
-            "1:start c",
-            "6:start i",
-            "7:start s",
-            "7:start a",
-            "7:start b",
-            "7:start c"
+            "0:start i", "1:start s", "1:start a", "1:start b", "1:start c", "6:start i", "7:start s",
+            "7:start a", "7:start b", "7:start c"
         ]
     );
     assert_eq!(machine.log.iter().filter(|line| line.ends_with("sandbox")).count(), 1, "{:?}", machine.log);

@@ -191,13 +191,8 @@ mod tests {
         assert_eq!(
             observe(&config, &[200, 400, 200, 200, 200, 40, 400]),
             [
-                "MemoryPressure -",
-                "- -",
-                "MemoryPressure -",
-                "MemoryPressure -",
-                "MemoryPressure soft",
-                "MemoryPressure hard",
-                "- -"
+                "MemoryPressure -", "- -", "MemoryPressure -", "MemoryPressure -", "MemoryPressure soft",
+                "MemoryPressure hard", "- -"
             ]
         );
     }

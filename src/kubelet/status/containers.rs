@@ -399,8 +399,7 @@ const MESSAGES_BYTES: usize = 12 * 1024;
 /// Cuts the termination messages to the limit of each container of the pod (POD-9).
 pub(super) fn shorten_messages(status: &mut PodStatus) {
     let lists = [
-        &mut status.init_container_statuses,
-        &mut status.container_statuses,
+        &mut status.init_container_statuses, &mut status.container_statuses,
         &mut status.ephemeral_container_statuses,
     ];
     let mut all: Vec<&mut ContainerStatus> =

@@ -69,10 +69,7 @@ impl SyncPod<'_> {
                 Some((container, probe)) => {
                     let probe_once = || probe::check::run_probe(&target, container, probe);
                     probe::first_probe::run_first_probe(
-                        &workers.context.clock,
-                        probe,
-                        blameless_until,
-                        probe_once,
+                        &workers.context.clock, probe, blameless_until, probe_once,
                     )
                     .await
                 }

@@ -55,18 +55,10 @@ pub(super) async fn run() -> Result<()> {
             let label = format!("  {name}, connections");
             let (beside, limit) = if place == 0 { ("loopback", &loopback) } else { ("pod → pod", direct) };
             Report::against_limit(
-                &label,
-                "/s",
-                found.connections_per_second,
-                beside,
-                limit.connections_per_second,
+                &label, "/s", found.connections_per_second, beside, limit.connections_per_second,
             );
             Report::against_limit(
-                "    median",
-                "µs",
-                found.connection_micros,
-                beside,
-                limit.connection_micros,
+                "    median", "µs", found.connection_micros, beside, limit.connection_micros,
             );
         }
     }

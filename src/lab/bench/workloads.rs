@@ -136,11 +136,7 @@ async fn in_order(at_once: &CreationCost) -> Result<()> {
     let name = "StatefulSet of 1 000 in order (podManagementPolicy OrderedReady)";
     Report::against_limit(name, "s", time, "a Deployment", at_once.time);
     Report::against_limit(
-        "  processor time for them",
-        "s",
-        processor_time,
-        "a Deployment",
-        at_once.processor_time,
+        "  processor time for them", "s", processor_time, "a Deployment", at_once.processor_time,
     );
     instance.stop().await
 }

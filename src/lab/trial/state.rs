@@ -11,28 +11,14 @@ use object::{Kind, Object};
 
 /// Kinds that are not compared: they record how the cluster reached its state, or belong to the control plane.
 const SKIPPED_KINDS: &[&str] = &[
-    "Event",
-    "Lease",
-    "Node",
-    "CSINode",
-    "Endpoints",
-    "EndpointSlice",
-    "ControllerRevision",
-    "FlowSchema",
-    "PriorityLevelConfiguration",
-    "APIService",
-    "IPAddress",
+    "Event", "Lease", "Node", "CSINode", "Endpoints", "EndpointSlice", "ControllerRevision", "FlowSchema",
+    "PriorityLevelConfiguration", "APIService", "IPAddress",
 ];
 /// Kinds compared only by their number per owner, because their names and addresses are random.
 const COUNTED: &[&str] = &["Pod", "ReplicaSet"];
 /// Metadata that differs in every run.
 const OF_THE_RUN: &[&str] = &[
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
+    "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation", "managedFields",
     "selfLink",
 ];
 /// Fields of Services that the API server allocates.

@@ -128,35 +128,21 @@ fn the_examples_of_the_kubernetes_page_hold_net_8() {
             }),
         )],
         &[
-            "172.17.0.1 -> db 6379 yes",
-            "172.17.2.1 -> db 6379 yes",
-            "172.17.1.1 -> db 6379 no:ingress",
-            "172.18.0.1 -> db 6379 no:ingress",
-            "web -> db 6379 yes",
-            "other/web -> db 6379 yes",
-            "other/db -> db 6379 yes",
-            "api -> db 6379 no:ingress",
-            "wild/web -> db 6379 no:ingress",
-            "web -> db 6380 no:ingress",
-            "web -> db 6379/UDP no:ingress",
-            "db -> 10.0.0.200 5978 yes",
-            "db -> 10.0.0.200 5979 no:egress",
-            "db -> 10.0.1.1 5978 no:egress",
-            "db -> web 80 no:egress",
+            "172.17.0.1 -> db 6379 yes", "172.17.2.1 -> db 6379 yes", "172.17.1.1 -> db 6379 no:ingress",
+            "172.18.0.1 -> db 6379 no:ingress", "web -> db 6379 yes", "other/web -> db 6379 yes",
+            "other/db -> db 6379 yes", "api -> db 6379 no:ingress", "wild/web -> db 6379 no:ingress",
+            "web -> db 6380 no:ingress", "web -> db 6379/UDP no:ingress", "db -> 10.0.0.200 5978 yes",
+            "db -> 10.0.0.200 5979 no:egress", "db -> 10.0.1.1 5978 no:egress", "db -> web 80 no:egress",
             // Replies need no rule, and other pods are not isolated.
-            "web -> api 8080 yes",
-            "other/web -> other/db 6379 yes",
+            "web -> api 8080 yes", "other/web -> other/db 6379 yes",
         ],
     );
     check(
         "no ingress",
         &[("p", json!({"podSelector": all, "policyTypes": ["Ingress"]}))],
         &[
-            "web -> db 5432 no:ingress",
-            "192.0.2.1 -> web 80 no:ingress",
-            "web -> other/db 80 yes",
-            "web -> 192.0.2.1 443 yes",
-            "other/web -> other/db 80 yes",
+            "web -> db 5432 no:ingress", "192.0.2.1 -> web 80 no:ingress", "web -> other/db 80 yes",
+            "web -> 192.0.2.1 443 yes", "other/web -> other/db 80 yes",
         ],
     );
     check(
@@ -171,9 +157,7 @@ fn the_examples_of_the_kubernetes_page_hold_net_8() {
         "no egress",
         &[("p", json!({"podSelector": all, "policyTypes": ["Egress"]}))],
         &[
-            "web -> db 5432 no:egress",
-            "web -> 192.0.2.1 443 no:egress",
-            "other/web -> db 5432 yes",
+            "web -> db 5432 no:egress", "web -> 192.0.2.1 443 no:egress", "other/web -> db 5432 yes",
             "192.0.2.1 -> web 80 yes",
         ],
     );
@@ -203,13 +187,9 @@ fn the_examples_of_the_kubernetes_page_hold_net_8() {
             }),
         )],
         &[
-            "db -> 10.0.0.1 31999 no:egress",
-            "db -> 10.0.0.1 32000 yes",
-            "db -> 10.0.0.1 32500 yes",
-            "db -> 10.0.0.1 32768 yes",
-            "db -> 10.0.0.1 32769 no:egress",
-            "db -> 10.0.0.1 32500/UDP no:egress",
-            "db -> 10.0.1.1 32500 no:egress",
+            "db -> 10.0.0.1 31999 no:egress", "db -> 10.0.0.1 32000 yes", "db -> 10.0.0.1 32500 yes",
+            "db -> 10.0.0.1 32768 yes", "db -> 10.0.0.1 32769 no:egress",
+            "db -> 10.0.0.1 32500/UDP no:egress", "db -> 10.0.1.1 32500 no:egress",
         ],
     );
     check(
@@ -223,9 +203,7 @@ fn the_examples_of_the_kubernetes_page_hold_net_8() {
             }),
         )],
         &[
-            "web -> other/db 1 yes",
-            "web -> db 5432 no:egress",
-            "web -> wild/web 1 no:egress",
+            "web -> other/db 1 yes", "web -> db 5432 no:egress", "web -> wild/web 1 no:egress",
             "web -> 192.0.2.1 1 no:egress",
         ],
     );
@@ -262,9 +240,7 @@ fn selectors_together_and_apart_are_not_the_same_net_8() {
         "web of every namespace that is known",
         &of(json!([{"namespaceSelector": {}, "podSelector": app("web")}])),
         &[
-            "other/web -> db 1 yes",
-            "web -> db 1 yes",
-            "wild/web -> db 1 no:ingress",
+            "other/web -> db 1 yes", "web -> db 1 yes", "wild/web -> db 1 no:ingress",
             "api -> db 1 no:ingress",
         ],
     );
@@ -374,10 +350,7 @@ fn several_policies_add_up_and_both_ends_must_agree_net_8() {
         "each its own port",
         &[("a", from("web", 1)), ("b", from("api", 2)), ("c", from("web", 3))],
         &[
-            "web -> db 1 yes",
-            "web -> db 2 no:ingress",
-            "web -> db 3 yes",
-            "api -> db 2 yes",
+            "web -> db 1 yes", "web -> db 2 no:ingress", "web -> db 3 yes", "api -> db 2 yes",
             "api -> db 1 no:ingress",
         ],
     );
@@ -392,10 +365,7 @@ fn several_policies_add_up_and_both_ends_must_agree_net_8() {
             ),
         ],
         &[
-            "web -> db 1 no:egress",
-            "web -> db 2 no:ingress",
-            "web -> db 3 no:both",
-            "web -> api 1 yes",
+            "web -> db 1 no:egress", "web -> db 2 no:ingress", "web -> db 3 no:both", "web -> api 1 yes",
             "web -> 192.0.2.1 2 yes",
         ],
     );
@@ -413,10 +383,7 @@ fn ports_are_of_their_protocol_and_named_ones_of_who_is_connected_to_net_8() {
         "ingress: the isolated pod's own",
         &of(json!([{"port": "http"}])),
         &[
-            "db -> web 80 yes",
-            "db -> web 8080 no:ingress",
-            "db -> api 8080 yes",
-            "db -> api 80 no:ingress",
+            "db -> web 80 yes", "db -> web 8080 no:ingress", "db -> api 8080 yes", "db -> api 80 no:ingress",
             "api -> db 80 no:ingress",
         ],
     );
@@ -434,9 +401,7 @@ fn ports_are_of_their_protocol_and_named_ones_of_who_is_connected_to_net_8() {
         "all ports of a protocol",
         &of(json!([{"protocol": "UDP"}])),
         &[
-            "web -> db 1/UDP yes",
-            "web -> db 65535/UDP yes",
-            "web -> db 1 no:ingress",
+            "web -> db 1/UDP yes", "web -> db 65535/UDP yes", "web -> db 1 no:ingress",
             "web -> db 1/SCTP no:ingress",
         ],
     );
@@ -450,12 +415,8 @@ fn ports_are_of_their_protocol_and_named_ones_of_who_is_connected_to_net_8() {
         &of(json!([{"port": 10, "endPort": 20}, {"port": 21, "endPort": 30}, {"port": 25, "endPort": 28},
             {"port": 27, "endPort": 40}, {"port": 65535}])),
         &[
-            "web -> db 9 no:ingress",
-            "web -> db 10 yes",
-            "web -> db 21 yes",
-            "web -> db 40 yes",
-            "web -> db 41 no:ingress",
-            "web -> db 65535 yes",
+            "web -> db 9 no:ingress", "web -> db 10 yes", "web -> db 21 yes", "web -> db 40 yes",
+            "web -> db 41 no:ingress", "web -> db 65535 yes",
         ],
     );
     let out = |to: Value, ports: Value| {
@@ -466,24 +427,16 @@ fn ports_are_of_their_protocol_and_named_ones_of_who_is_connected_to_net_8() {
         "egress: each peer's own",
         &out(json!([{"namespaceSelector": {}}]), json!([{"port": "http"}, {"port": 443}])),
         &[
-            "db -> web 80 yes",
-            "db -> web 8080 no:egress",
-            "db -> api 8080 yes",
-            "db -> api 80 no:egress",
-            "db -> other/web 8081 yes",
-            "db -> other/web 80 no:egress",
-            "db -> other/web 443 yes",
-            "db -> wild/web 443 no:egress",
-            "db -> 192.0.2.1 443 no:egress",
+            "db -> web 80 yes", "db -> web 8080 no:egress", "db -> api 8080 yes", "db -> api 80 no:egress",
+            "db -> other/web 8081 yes", "db -> other/web 80 no:egress", "db -> other/web 443 yes",
+            "db -> wild/web 443 no:egress", "db -> 192.0.2.1 443 no:egress",
         ],
     );
     check(
         "egress to every peer with such a port",
         &out(Value::Null, json!([{"port": "http"}])),
         &[
-            "db -> web 80 yes",
-            "db -> other/web 8081 yes",
-            "db -> 192.0.2.1 80 no:egress",
+            "db -> web 80 yes", "db -> other/web 8081 yes", "db -> 192.0.2.1 80 no:egress",
             "db -> 10.244.0.9 8080 no:egress",
         ],
     );
@@ -504,9 +457,7 @@ fn blocks_are_addresses_of_either_family_and_pods_have_some_net_8() {
         "all of IPv4",
         &from("0.0.0.0/0", &[]),
         &[
-            "192.0.2.1 -> db 1 yes",
-            "web -> db 1 yes",
-            "2001:db8::1 -> db 1 no:ingress",
+            "192.0.2.1 -> db 1 yes", "web -> db 1 yes", "2001:db8::1 -> db 1 no:ingress",
             "fd00::2 -> db 1 no:ingress",
         ],
     );
@@ -514,9 +465,7 @@ fn blocks_are_addresses_of_either_family_and_pods_have_some_net_8() {
         "all of IPv6 but some",
         &from("::/0", &["2001:db8::/32"]),
         &[
-            "2001:db9::1 -> db 1 yes",
-            "2001:db8::1 -> db 1 no:ingress",
-            "192.0.2.1 -> db 1 no:ingress",
+            "2001:db9::1 -> db 1 yes", "2001:db8::1 -> db 1 no:ingress", "192.0.2.1 -> db 1 no:ingress",
             "fd00::2 -> db 1 yes",
         ],
     );
@@ -529,11 +478,8 @@ fn blocks_are_addresses_of_either_family_and_pods_have_some_net_8() {
         "pods are found at all their addresses",
         &[("p", json!({"podSelector": app("db"), "ingress": [{"from": [{"podSelector": app("web")}]}]}))],
         &[
-            "fd00::2 -> db 1 yes",
-            "fd00::3 -> db 1 no:ingress",
-            "10.244.0.2 -> db 1 yes",
-            "web -> fd00::4 1 yes",
-            "api -> fd00::4 1 no:ingress",
+            "fd00::2 -> db 1 yes", "fd00::3 -> db 1 no:ingress", "10.244.0.2 -> db 1 yes",
+            "web -> fd00::4 1 yes", "api -> fd00::4 1 no:ingress",
         ],
     );
 }
@@ -545,14 +491,9 @@ fn pods_of_the_hosts_network_that_have_ended_or_are_themselves_net_8() {
         "a pod cannot be cut off from itself, nor from its node",
         &[("p", deny.clone())],
         &[
-            "db -> db 5432 yes",
-            "db -> 10.244.0.4 5432 yes",
-            "node n1 -> db 5432 yes",
-            "node n2 -> db 5432 no:ingress",
-            "db -> node n1 10250 yes",
-            "db -> node n2 10250 no:egress",
-            "agent -> db 5432 yes",
-            "172.20.0.1 -> db 5432 no:ingress",
+            "db -> db 5432 yes", "db -> 10.244.0.4 5432 yes", "node n1 -> db 5432 yes",
+            "node n2 -> db 5432 no:ingress", "db -> node n1 10250 yes", "db -> node n2 10250 no:egress",
+            "agent -> db 5432 yes", "172.20.0.1 -> db 5432 no:ingress",
         ],
     );
     check(

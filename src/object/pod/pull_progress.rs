@@ -133,18 +133,8 @@ mod tests {
     #[test]
     fn other_messages_have_no_progress_img_8() {
         for text in [
-            "",
-            " MB",
-            "12 MB",
-            "12.34 MB",
-            "1.2 GB",
-            "-1.2 MB",
-            "+1.2 MB",
-            "1.2 of MB",
-            "1.2 of 3.4 of 5.6 MB",
-            "1.2 of 3.4 MB ",
-            "99999999999999999999.0 MB",
-            "pulling image",
+            "", " MB", "12 MB", "12.34 MB", "1.2 GB", "-1.2 MB", "+1.2 MB", "1.2 of MB",
+            "1.2 of 3.4 of 5.6 MB", "1.2 of 3.4 MB ", "99999999999999999999.0 MB", "pulling image",
         ] {
             assert_eq!(text.parse::<PullProgress>(), Err(InvalidProgress), "{text}");
         }

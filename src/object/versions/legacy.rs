@@ -459,9 +459,7 @@ mod tests {
         let webhook = &stored(old)["webhooks"][0];
         assert_eq!(
             (
-                &webhook["failurePolicy"],
-                &webhook["matchPolicy"],
-                &webhook["timeoutSeconds"],
+                &webhook["failurePolicy"], &webhook["matchPolicy"], &webhook["timeoutSeconds"],
                 &webhook["admissionReviewVersions"]
             ),
             (&json!("Ignore"), &json!("Exact"), &json!(30), &json!(["v1beta1"]))
@@ -474,19 +472,8 @@ mod tests {
         let odd = [json!(null), json!(1), json!("x"), json!([]), json!([null, 1, {}]), json!({"a": []})];
         let fields = ["spec", "metadata", "status", "subjects", "endpoints", "webhooks"];
         let below = [
-            "selector",
-            "template",
-            "strategy",
-            "updateStrategy",
-            "backend",
-            "rules",
-            "metrics",
-            "versions",
-            "validation",
-            "conversion",
-            "subresources",
-            "additionalPrinterColumns",
-            "defaultBackend",
+            "selector", "template", "strategy", "updateStrategy", "backend", "rules", "metrics", "versions",
+            "validation", "conversion", "subresources", "additionalPrinterColumns", "defaultBackend",
             "names",
         ];
         for version in super::LEGACY {

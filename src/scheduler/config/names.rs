@@ -17,16 +17,8 @@ pub(super) enum PluginName {
 /// Plugins without an implementation here: limits of a node's volumes, features that nodes declare, and former plugins
 /// for labels, annotations and spreading.
 const UNSUPPORTED_PLUGINS: &[&str] = &[
-    "AzureDiskLimits",
-    "CinderLimits",
-    "EBSLimits",
-    "GCEPDLimits",
-    "NodeDeclaredFeatures",
-    "NodeLabel",
-    "NodePreferAvoidPods",
-    "NodeVolumeLimits",
-    "SelectorSpread",
-    "DefaultPodTopologySpread",
+    "AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits", "NodeDeclaredFeatures", "NodeLabel",
+    "NodePreferAvoidPods", "NodeVolumeLimits", "SelectorSpread", "DefaultPodTopologySpread",
     "ServiceAffinity",
 ];
 

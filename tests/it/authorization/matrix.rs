@@ -7,18 +7,8 @@ use podium::testing::{Cluster, Controllers};
 use serde_json::{Value, json};
 
 const VERBS: [&str; 12] = [
-    "get",
-    "list",
-    "watch",
-    "create",
-    "update",
-    "patch",
-    "delete",
-    "deletecollection",
-    "impersonate",
-    "bind",
-    "escalate",
-    "approve",
+    "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "impersonate", "bind",
+    "escalate", "approve",
 ];
 
 /// The permissions of `view`, `edit` and `admin`, bound in the namespace `a`, and of a node that is unrelated to the

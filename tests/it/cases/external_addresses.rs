@@ -35,15 +35,7 @@ fn external_addresses_are_answered_from_pods_and_nodes_net_6() {
         cluster.apply(&[OTHERS, &idle("asker", "node-1"), &of_node].concat());
         let status = r#"{"status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.11"}]}}}"#;
         cluster.instance.kubectl(&[
-            "patch",
-            "service",
-            "balanced",
-            "--subresource",
-            "status",
-            "--type",
-            "merge",
-            "-p",
-            status,
+            "patch", "service", "balanced", "--subresource", "status", "--type", "merge", "-p", status,
         ]);
         for pod in ["srv", "asker", "of-node"] {
             cluster.ready(pod);

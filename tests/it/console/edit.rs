@@ -169,11 +169,7 @@ fn the_same_field_changed_twice_is_for_the_user_to_decide_con_11() {
         shows(
             &stage.screen(),
             &[
-                "✖ changed by someone else too",
-                "spec.replicas",
-                "it was  3",
-                "yours   5",
-                "theirs  4",
+                "✖ changed by someone else too", "spec.replicas", "it was  3", "yours   5", "theirs  4",
                 "<m>take mine",
             ],
         );

@@ -97,10 +97,7 @@ fn a_port_is_forwarded_in_the_background_con_16() {
     shows(
         &stage.screen(),
         &[
-            "Port-forwards 0",
-            "Forward a port of Pod default/api-1-b",
-            "port of the pod 80",
-            "▸ local port",
+            "Port-forwards 0", "Forward a port of Pod default/api-1-b", "port of the pod 80", "▸ local port",
             "✖ address in use",
         ],
     );

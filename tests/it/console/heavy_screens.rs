@@ -491,16 +491,10 @@ fn describe_tells_what_kubectl_would_and_searches_con_3() {
     shows(
         &text,
         &[
-            "describe · Pod default/cart-1-a",
-            "Name:             cart-1-a",
-            "Controlled By:    ReplicaSet/cart-1",
-            "Containers:",
-            "  main:",
-            "    Image:          nginx:1.27",
-            "    State:          Waiting",
-            "      Reason:  ImagePullBackOff",
-            "Events:",
-            "Type     Reason   Age",
+            "describe · Pod default/cart-1-a", "Name:             cart-1-a",
+            "Controlled By:    ReplicaSet/cart-1", "Containers:", "  main:",
+            "    Image:          nginx:1.27", "    State:          Waiting",
+            "      Reason:  ImagePullBackOff", "Events:", "Type     Reason   Age",
             "Warning  BackOff  12s (x9 over",
         ],
     );

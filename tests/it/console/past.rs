@@ -484,14 +484,8 @@ async fn one_timeline_tells_states_events_and_what_was_done_con_19() {
     show.process_messages().await;
     let screen = show.press("d T", "scaled 1 → 2").await;
     for expected in [
-        "Timeline · Deployment default/web",
-        "state",
-        "deployment/web",
-        "event",
-        "ScalingReplicaSet",
-        "replicaset/web-",
-        "Running 1/1",
-        "following newest first",
+        "Timeline · Deployment default/web", "state", "deployment/web", "event", "ScalingReplicaSet",
+        "replicaset/web-", "Running 1/1", "following newest first",
     ] {
         assert!(screen.contains(expected), "{expected} is not in\n{screen}");
     }

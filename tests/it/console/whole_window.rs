@@ -13,30 +13,9 @@ use super::{acted, shows};
 
 /// Scripts that lead to each kind of screen.
 const SCREENS: &[&str] = &[
-    "~",
-    "~ p",
-    "~ d",
-    "~ n",
-    "~ e",
-    "~ s",
-    "~ ?",
-    "~ U",
-    "~ ctrl-a",
-    "~ d y",
-    "~ d d",
-    "~ n d",
-    "~ d R",
-    "~ p l",
-    "~ n r",
-    "~ p G W",
-    "~ p enter",
-    "~ e ctrl-g",
-    "~ d W",
-    "~ : \"topology\" enter",
-    "~ : \"pf\" enter",
-    "~ : \"xray\" enter",
-    "~ p T",
-    "~ d V",
+    "~", "~ p", "~ d", "~ n", "~ e", "~ s", "~ ?", "~ U", "~ ctrl-a", "~ d y", "~ d d", "~ n d", "~ d R",
+    "~ p l", "~ n r", "~ p G W", "~ p enter", "~ e ctrl-g", "~ d W", "~ : \"topology\" enter",
+    "~ : \"pf\" enter", "~ : \"xray\" enter", "~ p T", "~ d V",
 ];
 
 #[test]

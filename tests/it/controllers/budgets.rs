@@ -45,11 +45,7 @@ pub(super) fn owner(api_version: &str, kind: &str, uid: &str) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_budget_asks_every_owner_with_a_scale_pdb_1() {
     let cluster = Cluster::start(&[
-        "podgc",
-        "nodelifecycle",
-        "statefulset",
-        "replicationcontroller",
-        "garbagecollector",
+        "podgc", "nodelifecycle", "statefulset", "replicationcontroller", "garbagecollector",
     ]);
     cluster.create::<PodDisruptionBudget>(budget("b", json!({"maxUnavailable": 2})));
     let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});

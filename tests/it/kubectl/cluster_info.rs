@@ -9,13 +9,8 @@ use crate::instance::{DataDir, Instance};
 
 /// The files of a dump for each namespace.
 const LISTS: [&str; 7] = [
-    "daemonsets.json",
-    "deployments.json",
-    "events.json",
-    "pods.json",
-    "replicasets.json",
-    "replication-controllers.json",
-    "services.json",
+    "daemonsets.json", "deployments.json", "events.json", "pods.json", "replicasets.json",
+    "replication-controllers.json", "services.json",
 ];
 
 fn read(path: &Path) -> Value {

@@ -5,17 +5,8 @@ use super::files_with;
 
 /// The code that runs in a simulation.
 const SIMULATED: [&str; 11] = [
-    "base/",
-    "object/",
-    "store/",
-    "api/",
-    "apimachinery/",
-    "kinds/",
-    "apiserver/",
-    "reconcile/",
-    "controllers/",
-    "scheduler/",
-    "lab/simulate/",
+    "base/", "object/", "store/", "api/", "apimachinery/", "kinds/", "apiserver/", "reconcile/",
+    "controllers/", "scheduler/", "lab/simulate/",
 ];
 
 /// Files that may use the machine's randomness: for keys of one process that no object shows.
@@ -72,9 +63,7 @@ fn simulated_code_starts_no_threads_fault_3() {
     ];
     let starting = simulated(r"spawn_blocking|\bblocking\(|thread::(Builder|spawn|scope)\b");
     let in_tests = [
-        "api/admission/configurations.rs",
-        "kubelet/logs/open_files.rs",
-        "kubelet/volumes/ownership.rs",
+        "api/admission/configurations.rs", "kubelet/logs/open_files.rs", "kubelet/volumes/ownership.rs",
         "store/watch.rs",
     ];
     let starting: Vec<_> = starting.iter().filter(|file| !in_tests.contains(&file.as_str())).collect();

@@ -228,15 +228,7 @@ fn network_faults_affect_only_their_targets_net_10_fault_1() {
         healthy();
 
         lab.fault(&[
-            "latency",
-            "pod/asker",
-            "pod/a",
-            "--delay",
-            "100ms",
-            "--jitter",
-            "20ms",
-            "--name",
-            "slow",
+            "latency", "pod/asker", "pod/a", "--delay", "100ms", "--jitter", "20ms", "--name", "slow",
         ]);
         for (a, b) in lab.a.iter().zip(&lab.b) {
             let (slow, other) = (lab.asks_all(a, 20, 1000), lab.asks_all(b, 20, 1000));
@@ -331,12 +323,9 @@ fn the_world_is_a_side_and_faults_end_in_time_net_10_fault_1() {
         lab.fault(&["heal", "slow"]);
 
         lab.fault(&["partition", "pod/asker", "pod/a", "--duration", "3s", "--name", "short"]);
-        lab.cluster.instance.kubectl(&[
-            "wait",
-            "--for=condition=Active=False",
-            "--timeout=60s",
-            "fault/short",
-        ]);
+        lab.cluster
+            .instance
+            .kubectl(&["wait", "--for=condition=Active=False", "--timeout=60s", "fault/short"]);
         wait_for("the end", || (lab.asks(&lab.a[0], 5, 10).count == 5).then_some(()));
         let reason =
             ["get", "fault", "short", "-o", "jsonpath={.status.conditions[?(@.type==\"Active\")].reason}"];

@@ -236,11 +236,8 @@ fn pods_of_a_nodes_network_meet_what_is_served_there_net_5_net_6() {
             wait_for(&url, || (code(&cluster, "own", &url) == "200 0").then_some(()));
         }
         for url in [
-            "http://172.20.0.1:9091/",
-            "http://172.20.0.1:8123/",
-            "http://127.0.0.1:8123/",
-            "http://127.0.0.1:9091/",
-            "http://web:8080/",
+            "http://172.20.0.1:9091/", "http://172.20.0.1:8123/", "http://127.0.0.1:8123/",
+            "http://127.0.0.1:9091/", "http://web:8080/",
         ] {
             wait_for(url, || (code(&cluster, "own", url) == "200 0").then_some(()));
         }

@@ -145,11 +145,10 @@ async fn a_program_that_is_not_there_is_named_api_20() {
 
 #[tokio::test(start_paused = true)]
 async fn nodes_have_the_requested_capacity_labels_and_taints_api_20() {
-    let gpu = HollowNode::new("gpu").capacity("made.test/gpu", "2").label("pool", "gpu").taint(
-        "gpu",
-        "",
-        "NoSchedule",
-    );
+    let gpu = HollowNode::new("gpu")
+        .capacity("made.test/gpu", "2")
+        .label("pool", "gpu")
+        .taint("gpu", "", "NoSchedule");
     let cluster = Cluster::builder().hollow_nodes(2).hollow_node(gpu).start().await.unwrap();
     let nodes = Api::<Node>::all(cluster.client()).list(&ListParams::default()).await.unwrap().items;
     let names: Vec<_> = nodes.iter().map(|node| node.metadata.name.clone().unwrap()).collect();

@@ -170,15 +170,8 @@ async fn loops_without_a_queue_tell_of_their_rounds_and_that_nothing_pauses_them
     let by_name =
         |name: &str| all["items"].as_array().unwrap().iter().find(|one| one["metadata"]["name"] == name);
     for name in [
-        "events-limit",
-        "faults",
-        "fencing",
-        "nodes",
-        "own-definitions",
-        "own-objects",
-        "scenarios",
-        "self-check",
-        "snapshots",
+        "events-limit", "faults", "fencing", "nodes", "own-definitions", "own-objects", "scenarios",
+        "self-check", "snapshots",
     ] {
         let one = by_name(name).unwrap_or_else(|| panic!("no {name}: {all}"));
         assert_eq!(

@@ -287,11 +287,7 @@ const STEPS_AFTER_POD_END: [&str; 6] =
     ["a has let go", "pod-1 gone", "detached from a", "attached to b", "b uses it", "pod-2 runs"];
 /// The events before that.
 const STEPS_BEFORE_POD_END: [&str; 6] = [
-    "pod-1 bound to a",
-    "attached to a",
-    "a uses it",
-    "pod-1 runs",
-    "pod-1 is asked to end",
+    "pod-1 bound to a", "attached to a", "a uses it", "pod-1 runs", "pod-1 is asked to end",
     "pod-2 bound to b",
 ];
 
@@ -431,12 +427,7 @@ async fn a_kubelet_that_restarts_keeps_its_disks_vol_3_safe_7() {
     stage.cluster.wake_node("a").await.unwrap();
     stage.advance(60).await;
     let after = [
-        "pod-1 gone",
-        "pod-2 bound to b",
-        "a has let go",
-        "detached from a",
-        "attached to b",
-        "b uses it",
+        "pod-1 gone", "pod-2 bound to b", "a has let go", "detached from a", "attached to b", "b uses it",
         "pod-2 runs",
     ];
     assert_eq!(stage.log[4..], after);

@@ -68,11 +68,7 @@ fn events(cluster: &Cluster, node: &str) -> Vec<String> {
     events.sort_by_key(|event| event.object().meta().creation_timestamp.clone().map(|at| at.0));
     let about = events.iter().filter(|event| event.involved_object.name.as_deref() == Some(node));
     let ours = [
-        "FencingNode",
-        "FencingNotConfirmed",
-        "NodeProcessesDead",
-        "NodeOutOfService",
-        "VolumeForceDetached",
+        "FencingNode", "FencingNotConfirmed", "NodeProcessesDead", "NodeOutOfService", "VolumeForceDetached",
         "NodeReturned",
     ];
     let mut reasons: Vec<String> = about.filter_map(|event| event.reason.clone()).collect();

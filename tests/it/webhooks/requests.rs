@@ -236,8 +236,7 @@ async fn a_webhook_changes_no_more_than_the_request_may_api_16() {
     assert_eq!(changed["metadata"]["uid"], made["metadata"]["uid"]);
     assert_eq!(
         (
-            &changed["spec"]["replicas"],
-            &changed["status"]["replicas"],
+            &changed["spec"]["replicas"], &changed["status"]["replicas"],
             &changed["status"]["observedGeneration"]
         ),
         (&json!(0), &json!(1), &json!(9))

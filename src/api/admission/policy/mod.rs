@@ -49,9 +49,7 @@ impl Policies {
 
 /// Policies do not apply to policies: a faulty one could not be repaired.
 const EXEMPT: [&str; 4] = [
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "ValidatingAdmissionPolicy",
+    "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 ];
 

@@ -27,27 +27,8 @@ const MEMORY_PART: u64 = 4;
 
 /// Directories of the machine: a file system that contains one of them is never filled.
 const OF_MACHINES: &[&str] = &[
-    "/",
-    "/boot",
-    "/boot/efi",
-    "/dev",
-    "/dev/shm",
-    "/etc",
-    "/home",
-    "/nix",
-    "/opt",
-    "/root",
-    "/run",
-    "/srv",
-    "/sys/fs/cgroup",
-    "/tmp",
-    "/usr",
-    "/usr/local",
-    "/var",
-    "/var/cache",
-    "/var/lib",
-    "/var/log",
-    "/var/tmp",
+    "/", "/boot", "/boot/efi", "/dev", "/dev/shm", "/etc", "/home", "/nix", "/opt", "/root", "/run", "/srv",
+    "/sys/fs/cgroup", "/tmp", "/usr", "/usr/local", "/var", "/var/cache", "/var/lib", "/var/log", "/var/tmp",
 ];
 
 /// Returns the refusal for a failed attempt.

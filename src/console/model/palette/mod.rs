@@ -271,22 +271,8 @@ fn takes_namespace(first: &str, model: &Model) -> bool {
 
 /// The suggestions for an empty line: the most frequent kinds, and the console's own screens.
 const START: [&str; 16] = [
-    "pods",
-    "deployments",
-    "services",
-    "nodes",
-    "events",
-    "workloads",
-    "overview",
-    "xray",
-    "topology",
-    "drills",
-    "controllers",
-    "faults",
-    "snapshots",
-    "port-forwards",
-    "journal",
-    "context",
+    "pods", "deployments", "services", "nodes", "events", "workloads", "overview", "xray", "topology",
+    "drills", "controllers", "faults", "snapshots", "port-forwards", "journal", "context",
 ];
 
 /// Returns the suggestions of [`START`] that this server supports.

@@ -24,17 +24,8 @@ const PROC_ROOT_INODE: u64 = 1;
 
 /// Paths that are shown empty: files that describe the machine, its keys and its memory.
 const MASKED: [&str; 11] = [
-    "proc/acpi",
-    "proc/asound",
-    "proc/kcore",
-    "proc/keys",
-    "proc/latency_stats",
-    "proc/sched_debug",
-    "proc/scsi",
-    "proc/timer_list",
-    "proc/timer_stats",
-    "sys/devices/virtual/powercap",
-    "sys/firmware",
+    "proc/acpi", "proc/asound", "proc/kcore", "proc/keys", "proc/latency_stats", "proc/sched_debug",
+    "proc/scsi", "proc/timer_list", "proc/timer_stats", "sys/devices/virtual/powercap", "sys/firmware",
 ];
 /// Paths through which root could change the machine without any capability.
 const READ_ONLY: [&str; 5] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"];

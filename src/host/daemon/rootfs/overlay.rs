@@ -181,21 +181,8 @@ mod tests {
             ]
         });
         let all = [
-            "/",
-            "/proc",
-            "/proc/sys/x",
-            "/dev/shm",
-            "/tmp",
-            "/sys",
-            "/sys/fs/cgroup",
-            "/run",
-            "/run/lock",
-            "/var/lib/d",
-            "/home",
-            "/mnt/data",
-            "/own/m",
-            "/own/m/pod/root",
-            "/r",
+            "/", "/proc", "/proc/sys/x", "/dev/shm", "/tmp", "/sys", "/sys/fs/cgroup", "/run", "/run/lock",
+            "/var/lib/d", "/home", "/mnt/data", "/own/m", "/own/m/pod/root", "/r",
         ];
         let points = all.iter().map(ToString::to_string).chain(many).map(PathBuf::from).collect();
         let shown = visible_mounts(points, Path::new("/own/m"), Path::new("/r"));

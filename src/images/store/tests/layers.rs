@@ -150,12 +150,7 @@ fn upper_layers_change_what_lower_ones_have_img_3() {
                 ],
             ],
             &[
-                "lib: -> usr/lib",
-                "loop: -> loop",
-                "up: -> ../../usr",
-                "usr/",
-                "usr/c: 644 c",
-                "usr/lib/",
+                "lib: -> usr/lib", "loop: -> loop", "up: -> ../../usr", "usr/", "usr/c: 644 c", "usr/lib/",
                 "usr/lib/b: 644 b",
             ],
         ),
@@ -223,14 +218,8 @@ fn a_hard_link_reaches_lower_layers_img_3() {
         ]);
         add(&scene.store, "app", &[lower.clone(), upper], form).unwrap();
         let expect = [
-            "again: 4755 tool",
-            "bin: -> usr/bin",
-            "link: -> nowhere",
-            "link2: -> nowhere",
-            "usr/",
-            "usr/bin/",
-            "usr/bin/same: 4755 tool",
-            "usr/bin/tool: 4755 tool",
+            "again: 4755 tool", "bin: -> usr/bin", "link: -> nowhere", "link2: -> nowhere", "usr/",
+            "usr/bin/", "usr/bin/same: 4755 tool", "usr/bin/tool: 4755 tool",
         ];
         assert_eq!(shown(&scene, "app"), expect);
         let merged = scene.merged("app");
@@ -250,12 +239,8 @@ fn a_hard_link_reaches_lower_layers_img_3() {
 fn attributes_of_overlays_are_left_out_img_3() {
     let mut builder = Builder::new(Vec::new());
     let names = [
-        "user.mine",
-        "user.overlay.opaque",
-        "user.overlay.metacopy",
-        "user.overlay.redirect",
-        "trusted.overlay.redirect",
-        "security.selinux",
+        "user.mine", "user.overlay.opaque", "user.overlay.metacopy", "user.overlay.redirect",
+        "trusted.overlay.redirect", "security.selinux",
     ];
     let attributes: Vec<(String, &[u8])> =
         names.iter().map(|name| (format!("SCHILY.xattr.{name}"), &b"y"[..])).collect();

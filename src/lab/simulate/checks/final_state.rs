@@ -32,9 +32,7 @@ pub(crate) fn unfinished(api: &Api) -> Vec<String> {
         if !is_complete(&deployment) || is_going(&deployment) {
             let status = deployment.status.as_ref().map(|status| {
                 (
-                    status.replicas,
-                    status.updated_replicas,
-                    status.available_replicas,
+                    status.replicas, status.updated_replicas, status.available_replicas,
                     status.observed_generation,
                 )
             });

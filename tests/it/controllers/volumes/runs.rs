@@ -33,11 +33,8 @@ fn user_action() -> impl Strategy<Value = UserAction> {
 }
 
 const RESTARTED: [&str; 5] = [
-    "persistentvolume-binder",
-    "directory-provisioner",
-    "pvc-protection-controller",
-    "pv-protection-controller",
-    "persistentvolume-expander",
+    "persistentvolume-binder", "directory-provisioner", "pvc-protection-controller",
+    "pv-protection-controller", "persistentvolume-expander",
 ];
 
 async fn perform(stage: &VolumeFixture, controllers: &Controllers, deed: UserAction) {

@@ -120,19 +120,8 @@ fn types_are_taken_from_rules_without_wildcards_and_ten_at_most_api_16() {
     );
     let mut many = rule("", "v1", "pods");
     many["resources"] = json!([
-        "configmaps",
-        "endpoints",
-        "events",
-        "limitranges",
-        "namespaces",
-        "nodes",
-        "pods",
-        "podtemplates",
-        "replicationcontrollers",
-        "resourcequotas",
-        "secrets",
-        "serviceaccounts",
-        "services"
+        "configmaps", "endpoints", "events", "limitranges", "namespaces", "nodes", "pods", "podtemplates",
+        "replicationcontrollers", "resourcequotas", "secrets", "serviceaccounts", "services"
     ]);
     assert_eq!(warnings_for(rules(&[many])).len(), 10);
     // More combinations than could be enumerated, none of which exists.
