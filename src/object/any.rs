@@ -323,7 +323,7 @@ impl Object {
         self.encoding.append_to(json, |json| _ = self.encode(json));
     }
 
-    /// Returns the length of the object's JSON in bytes; computed once.
+    /// Returns the length of the object's JSON in bytes; computed once for each revision.
     pub fn size(&self) -> usize {
         self.encoding.length(|json| _ = self.encode(json))
     }

@@ -12,6 +12,7 @@ use erased_serde::Serialize as ErasedSerialize;
 use serde::ser::{Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
 use serde_json::{Number, Value};
 
+use super::json_text::write_text;
 use super::managed::ManagedFields;
 
 /// The JSON text of an object.
@@ -48,34 +49,6 @@ fn write(
     let mut writer = JsonWriter { json, managers, level, revision: None };
     erased_serde::serialize(value, &mut writer).expect("API types have string keys and finite numbers");
     writer.revision
-}
-
-/// Appends a text as JSON.
-pub(super) fn write_text(text: &str, json: &mut Vec<u8>) {
-    if needs_escapes(text.as_bytes()) {
-        serde_json::to_writer(json, text).expect("writing to memory cannot fail");
-    } else {
-        json.reserve(text.len() + 2);
-        json.push(b'"');
-        json.extend_from_slice(text.as_bytes());
-        json.push(b'"');
-    }
-}
-
-/// Returns true if the text contains quotes, backslashes or control characters. Looks at eight bytes at once.
-fn needs_escapes(text: &[u8]) -> bool {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGH_BITS: u64 = ONES << 7;
-    // A byte below `bound`, which is at most 0x80, borrows and so sets its high bit; a borrow that reaches a higher byte
-    // comes from such a byte.
-    let has_below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & HIGH_BITS != 0;
-    let has = |word: u64, byte: u8| has_below(word ^ (ONES * u64::from(byte)), 1);
-    let (words, rest) = text.as_chunks::<8>();
-    words
-        .iter()
-        .map(|word| u64::from_le_bytes(*word))
-        .any(|word| has_below(word, 0x20) || has(word, b'"') || has(word, b'\\'))
-        || rest.iter().any(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\'))
 }
 
 /// A level of an object.
@@ -267,7 +240,7 @@ impl<'w, 'o> Serializer for &'w mut JsonWriter<'o> {
         Ok(self.fields())
     }
 
-    base::json_serializer_methods!();
+    base::object_serializer_methods!();
 }
 
 /// Returns the whole number that a float is, within the range in which floats represent every integer.

@@ -22,6 +22,7 @@ pub mod host_ports;
 pub mod ingress;
 pub mod job;
 pub mod json_path;
+mod json_text;
 mod key;
 mod key_map;
 pub mod low_ports;

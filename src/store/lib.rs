@@ -176,6 +176,8 @@ impl Store {
     /// Stores a new object.
     pub fn create(&self, object: Object) -> Result<Arc<Object>, WriteError> {
         self.admit()?;
+        // Until the disk has written it: the object is encoded once for its size and its record.
+        object.hold_json();
         let (bytes, object) = (object.size(), object.packed());
         self.write(object.kind(), |state| state.create(object, bytes))
     }
@@ -183,6 +185,8 @@ impl Store {
     /// Stores a new version of the object that is at revision `expected` now.
     pub fn replace(&self, object: Object, expected: Revision) -> Result<Arc<Object>, WriteError> {
         if is_on_its_way_out(&object) { self.admit_deletion() } else { self.admit() }?;
+        // Until the disk has written it: the object is encoded once for its size and its record.
+        object.hold_json();
         let (bytes, object) = (object.size(), object.packed());
         self.write(object.kind(), |state| state.replace(object, bytes, expected))
     }

@@ -189,5 +189,5 @@ impl Serializer for Digest {
         Ok(MapDigest::default())
     }
 
-    base::json_serializer_methods!();
+    base::object_serializer_methods!();
 }

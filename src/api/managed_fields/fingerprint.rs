@@ -431,5 +431,5 @@ impl<'w, 'a> Serializer for FingerprintWriter<'w, 'a> {
         Ok(self.map())
     }
 
-    base::json_serializer_methods!();
+    base::object_serializer_methods!();
 }

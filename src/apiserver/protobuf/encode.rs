@@ -319,7 +319,7 @@ impl<'a> Serializer for Field<'a> {
     type SerializeStruct = Fields<'a>;
     type SerializeStructVariant = Impossible<(), Error>;
 
-    base::json_serializer_methods!();
+    base::object_serializer_methods!();
 
     fn serialize_bool(self, value: bool) -> Result<(), Error> {
         if *self.shape != Shape::Scalar(Scalar::Bool) {

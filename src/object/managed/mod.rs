@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use serde_json::{Value, json};
 
-use crate::encode;
+use crate::json_text::write_text;
 pub use path::{PathElement, path_text};
 pub use set::{FieldSet, Node};
 
@@ -171,20 +171,20 @@ impl Entry {
     fn write_json(&self, out: &mut Vec<u8>) {
         let Manager { name, operation, api_version, subresource } = &*self.manager;
         out.extend_from_slice(b"{\"apiVersion\":");
-        encode::write_text(api_version, out);
+        write_text(api_version, out);
         out.extend_from_slice(b",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
         compact::write_json(&self.fields, out);
         out.extend_from_slice(b",\"manager\":");
-        encode::write_text(name, out);
+        write_text(name, out);
         out.extend_from_slice(b",\"operation\":");
-        encode::write_text(operation.text(), out);
+        write_text(operation.text(), out);
         if !subresource.is_empty() {
             out.extend_from_slice(b",\"subresource\":");
-            encode::write_text(subresource, out);
+            write_text(subresource, out);
         }
         if let Some(time) = self.time.and_then(|seconds| Timestamp::from_second(seconds).ok()) {
             out.extend_from_slice(b",\"time\":");
-            encode::write_text(&time.to_string(), out);
+            write_text(&time.to_string(), out);
         }
         out.push(b'}');
     }

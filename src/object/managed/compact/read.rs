@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use super::{BARE, BELOW, DIGEST, DIGEST_BYTES, END, INDEX, KEY, MEMBER, NAMED, NUMBERED, TYPE_MASK, VALUE};
-use crate::encode;
+use crate::json_text::write_text;
 use crate::managed::fields_v1;
 use crate::managed::{FieldSet, Node, PathElement};
 
@@ -213,7 +213,7 @@ fn json(cursor: &mut Cursor<'_>, names: &Names, itself: bool, out: &mut Vec<u8>)
             out.push(b',');
         }
         let mut key = |prefix: &str, text: &str| {
-            encode::write_text(&format!("{prefix}:{text}"), out);
+            write_text(&format!("{prefix}:{text}"), out);
             out.push(b':');
         };
         match item.head & TYPE_MASK {

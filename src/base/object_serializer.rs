@@ -1,9 +1,9 @@
-//! What serializers of JSON have in common.
+//! Methods that all serializers of objects share: to JSON, to protobuf, to digests.
 
 /// The methods of a [`serde::Serializer`] that delegate to others, with [`std::fmt::Error`] as its error. Types without a
 /// JSON form are treated as `serde_json` does, and types that the API does not use are errors.
 #[macro_export]
-macro_rules! json_serializer_methods {
+macro_rules! object_serializer_methods {
     () => {
         fn serialize_i8(self, value: i8) -> Result<Self::Ok, ::std::fmt::Error> {
             self.serialize_i64(value.into())
