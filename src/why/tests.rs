@@ -613,6 +613,11 @@ fn ipv6_addresses_of_services_and_pods_are_followed_net_5_net_8() {
     facts.services[0] = service("web", &ips);
     assert_eq!(attempts(&facts, "web"), [at(SERVICE), at(POD)]);
     assert_eq!(attempts(&facts, "[fd00:10:96::7]:8080"), [service_6, pod_6]);
+    // A name is connected to at the address that it has, whatever the primary one is.
+    let ips = json!({"clusterIP": "fd00:10:96::7", "clusterIPs": ["fd00:10:96::7", "10.96.0.7"]});
+    facts.services[0] = service("web", &ips);
+    assert_eq!(attempts(&facts, "web"), [at(SERVICE), at(POD)]);
+    assert_eq!(attempts(&facts, "svc/web"), [service_6, pod_6]);
     // A service of IPv6 alone.
     facts.slices.remove(0);
     let ips = json!({"clusterIP": "fd00:10:96::7", "clusterIPs": ["fd00:10:96::7"], "ipFamilies": ["IPv6"]});

@@ -59,8 +59,9 @@ impl Walk {
 
 /// The object that a destination resolves to.
 enum ResolvedDestination<'a> {
-    Service(&'a Service),
-    /// A pod, and its address that the source connects to: the primary one if it is `None`.
+    /// A service, and its address that the source connects to: the primary one if it is `None`.
+    Service(&'a Service, Option<IpAddr>),
+    /// A pod, and such an address of it.
     Pod(&'a Pod, Option<IpAddr>),
     Address(IpAddr),
 }
@@ -111,7 +112,9 @@ pub fn walk(facts: &Facts, question: &ConnectionQuestion) -> Result<Walk, UsageE
     }
     let Some(resolved) = resolve(facts, question, source, &mut walk) else { return Ok(walk) };
     match resolved {
-        ResolvedDestination::Service(service) => to_service(facts, question, source, service, &mut walk)?,
+        ResolvedDestination::Service(service, ip) => {
+            to_service(facts, question, source, service, ip, &mut walk)?
+        }
         ResolvedDestination::Pod(pod, ip) => to_pod(facts, question, pod, ip, &mut walk)?,
         ResolvedDestination::Address(ip) => to_address(facts, question, ip, &mut walk)?,
     }
@@ -229,7 +232,7 @@ fn by_addresses<'a>(
             format!("{full} has no address: the service is headless, and none of its endpoints is ready");
         if let Some(service) = named {
             walk.add(Finding::note(WalkStep::Name, text));
-            return Some(ResolvedDestination::Service(service));
+            return Some(ResolvedDestination::Service(service, None));
         }
         walk.add(Finding::problem(WalkStep::Name, text, "check the service's pods"));
         return None;
@@ -237,7 +240,10 @@ fn by_addresses<'a>(
     let text =
         if name == full { format!("{full} is {listed}") } else { format!("{name} is {full}: {listed}") };
     walk.add(Finding::fine(WalkStep::Name, text));
-    Some(named.map_or_else(|| resolve_address(facts, *ip), ResolvedDestination::Service))
+    Some(named.map_or_else(
+        || resolve_address(facts, *ip),
+        |service| ResolvedDestination::Service(service, Some(*ip)),
+    ))
 }
 
 /// Resolves a service that is named as such; an ExternalName service is its external name.
@@ -250,7 +256,7 @@ fn of_service<'a>(
     let spec = service.spec.as_ref();
     let alias = spec.filter(|spec| spec.type_.as_deref() == Some("ExternalName"));
     let Some(target) = alias.and_then(|spec| spec.external_name.as_deref()) else {
-        return Some(ResolvedDestination::Service(service));
+        return Some(ResolvedDestination::Service(service, None));
     };
     outside(facts, source, &Key::of(&service.metadata).to_string(), target, walk)
 }
@@ -342,7 +348,7 @@ fn resolve_address(facts: &Facts, ip: IpAddr) -> ResolvedDestination<'_> {
         !of_host && !is_terminal(pod) && addresses(pod).any(|own| own == ip)
     };
     match (service, facts.pods.iter().find(has)) {
-        (Some(service), _) => ResolvedDestination::Service(service),
+        (Some(service), _) => ResolvedDestination::Service(service, Some(ip)),
         (None, Some(pod)) => ResolvedDestination::Pod(pod, Some(ip)),
         (None, None) => ResolvedDestination::Address(ip),
     }
@@ -353,12 +359,12 @@ fn to_service(
     question: &ConnectionQuestion,
     source: &Pod,
     service: &Service,
+    ip: Option<IpAddr>,
     walk: &mut Walk,
 ) -> Result<(), UsageError> {
-    let address = match &question.destination {
-        Destination::Address(ip) => Some(*ip),
-        _ => services::address(service),
-    };
+    // A headless service has the addresses of its pods, and none of its own.
+    let own = ip.filter(|ip| services::is_served_at(service, *ip));
+    let address = own.or_else(|| services::address(service));
     let (finding, chosen) = services::choose(service, question.port.as_ref());
     if question.port.is_none() && chosen.is_none() {
         let ports = finding.details.join("; ");
