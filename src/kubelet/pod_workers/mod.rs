@@ -95,6 +95,8 @@ pub(super) struct PodState {
     pub(super) refresh: bool,
     /// The time, on the steady clock, at which a failed update of its volumes is retried.
     pub(super) refresh_retry: Option<Timestamp>,
+    /// The number of consecutive failed updates of its volumes.
+    pub(super) refresh_failures: u32,
     /// The tokens in its volumes.
     pub(super) tokens: Tokens,
     /// The memory that holds its volumes' content.
@@ -122,6 +124,7 @@ impl PodState {
             admitted: false,
             refresh: false,
             refresh_retry: None,
+            refresh_failures: 0,
             tokens: Tokens::default(),
             memory: None,
             waiting_since: None,

@@ -10,6 +10,7 @@ use crate::admit::AdmitRejection;
 use crate::observed::{SetupState, StopCause};
 use crate::runtime::IdRange;
 use crate::{eviction, plan, runtime_class, sandbox, security, service_names, spec, sysctls, volumes};
+use base::backoff::BackoffPolicy;
 use base::clock::saturating_after;
 use object::Key;
 use object::well_known::annotation;
@@ -19,8 +20,9 @@ use reconcile::EventType;
 /// `podAttachAndMountTimeout`.
 const ATTACH_TIMEOUT: Duration = Duration::from_secs(123);
 
-/// The interval at which a failed update of a volume's content is retried.
-const REFRESH_RETRY: Duration = Duration::from_secs(10);
+/// The delays before a failed update of volumes is retried; the longest one is Kubernetes'.
+const REFRESH_RETRY: BackoffPolicy =
+    BackoffPolicy { initial: Duration::from_secs(10), max: Duration::from_secs(122) };
 
 impl SyncPod<'_> {
     /// Decides whether the node accepts a new pod, or rejects it for good. Pods that ran before this kubelet started
@@ -74,16 +76,18 @@ impl SyncPod<'_> {
     pub(super) async fn refresh_volumes(&mut self) {
         let now = self.now();
         let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.workers.context.clock.now());
-        let retry = self.state.refresh_retry.take_if(|at| *at <= now).is_some();
+        let is_due = self.state.refresh_retry.take_if(|at| *at <= now).is_some();
+        let retry = is_due && self.state.observed.stop.is_none();
         let is_requested = std::mem::take(&mut self.state.refresh);
         if !(is_requested || renew || retry) || self.state.observed.setup != SetupState::Ready {
             return;
         }
-        self.state.refresh_retry = match self.write_volumes().await {
-            Ok(()) => None,
+        (self.state.refresh_failures, self.state.refresh_retry) = match self.write_volumes().await {
+            Ok(()) => (0, None),
             Err(error) => {
                 tracing::debug!(pod = %self.pod.key(), "cannot update volume {}: {error}", error.volume);
-                Some(saturating_after(self.now(), REFRESH_RETRY))
+                let failures = self.state.refresh_failures.saturating_add(1);
+                (failures, Some(saturating_after(self.now(), REFRESH_RETRY.delay(failures))))
             }
         };
     }

@@ -13,28 +13,39 @@ use super::ownership::{self, Owners};
 const DATA: &str = "..data";
 const NEXT: &str = "..data_tmp";
 
-/// Makes `dir` show exactly `content`; does nothing if it already does.
+/// Makes `dir` show exactly `content`; writes no file if it already does.
 pub(super) fn write(dir: &Path, content: &Content, owners: Owners) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
     if let Some(group) = owners.group {
         ownership::set_group(dir, group, ownership::READABLE.directory)?;
     }
-    if shows(dir, content) {
-        return Ok(());
+    if !shows(dir, content) {
+        let fresh = format!("..{:032x}", base::random::random::<u128>());
+        let store = dir.join(&fresh);
+        fs::create_dir(&store)?;
+        if let Err(error) = fill(&store, content, owners).and_then(|()| switch_to(dir, &fresh)) {
+            // The write is retried with a directory of another name.
+            let _ = fs::remove_dir_all(&store);
+            return Err(error);
+        }
     }
-    let old = fs::read_link(dir.join(DATA)).ok();
-    let fresh = format!("..{:032x}", base::random::random::<u128>());
-    let store = dir.join(&fresh);
-    fs::create_dir(&store)?;
-    if let Err(error) = fill(&store, content, owners).and_then(|()| switch_to(dir, &fresh)) {
-        // The write is retried with a directory of another name.
-        let _ = fs::remove_dir_all(&store);
-        return Err(error);
-    }
+    // Also after an earlier write that failed behind its switch.
     link_names(dir, content)?;
-    if let Some(old) = old.filter(|old| old.components().count() == 1) {
-        fs::remove_dir_all(dir.join(old))?;
+    remove_earlier(dir)
+}
+
+/// Removes the directories of earlier content.
+fn remove_earlier(dir: &Path) -> io::Result<()> {
+    let current = fs::read_link(dir.join(DATA))?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_store =
+            name.to_str().is_some_and(|name| name.starts_with("..")) && entry.file_type()?.is_dir();
+        if is_store && Path::new(&name) != current {
+            fs::remove_dir_all(entry.path())?;
+        }
     }
     Ok(())
 }
@@ -172,6 +183,11 @@ mod tests {
         write(&dir, &content(&[("a", "2"), (too_long.as_str(), "3")]), Owners::default()).unwrap_err();
         assert_eq!(entries(), before);
         assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "1");
+        // As after a write that failed behind its switch.
+        fs::remove_file(dir.join("a")).unwrap();
+        fs::create_dir(dir.join("..earlier")).unwrap();
+        write(&dir, &content(&[("a", "1")]), Owners::default()).unwrap();
+        assert_eq!(entries(), before);
     }
 
     /// POD-16: the group of `fsGroup` can read all files, and owns new files of the volume.
