@@ -51,8 +51,12 @@ pub fn prints(c: char) -> bool {
     match c {
         ' '..='~' => true,
         c if c.is_ascii() => false,
-        // At the start of a text Rust also escapes combining marks, which do print.
-        c => format!("a{c}").escape_debug().count() == 2,
+        c => {
+            // At the start of a text Rust also escapes combining marks, which do print.
+            let mut text = [b'a', 0, 0, 0, 0];
+            let end = 1 + c.encode_utf8(&mut text[1..]).len();
+            str::from_utf8(&text[..end]).is_ok_and(|text| text.escape_debug().count() == 2)
+        }
     }
 }
 
