@@ -13,6 +13,7 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper_util::rt::TokioIo;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use base::clock::if_some;
 use base::duplex::Duplex;
 
 /// The longest response head that is read, and the size of the body's buffer.
@@ -81,17 +82,11 @@ pub async fn exchange(
     let guard = OpenExchange { _guard: open.drop_guard(), is_cut: is_cut.clone() };
     base::task::start(async move {
         let mut connection = std::pin::pin!(connection.with_upgrades());
-        let overdue = async {
-            match limit {
-                Some(limit) => tokio::time::sleep(limit).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             // The reader of the response sees the error.
             _ = connection.as_mut() => return,
             () = ended.cancelled() => {}
-            () = overdue => {}
+            () = if_some(limit.map(tokio::time::sleep)) => {}
         }
         // Set before the connection closes and thereby ends the response.
         is_cut.store(true, Ordering::Release);

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt,
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use base::removal::remove;
+use base::removal::{remove, unless_missing};
 use base::sort::SliceOrder;
 use object::{Object, Revision};
 use operators::snapshots::SnapshotMetadata;
@@ -257,10 +257,7 @@ impl Files {
         let put = || -> io::Result<()> {
             copy_tree(&saved, &part, 0)?;
             DirBuilder::new().recursive(true).mode(0o700).create(&self.volumes)?;
-            match fs::rename(&path, &old) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+            unless_missing(fs::rename(&path, &old))?;
             fs::rename(&part, &path).inspect_err(|_| {
                 // If the new content cannot be moved there, the old content is put back.
                 let _ = fs::rename(&old, &path);

@@ -12,6 +12,7 @@ use super::failure;
 use super::pairs::{Pair, PairResult, Pairs, Role, StreamType};
 use crate::spdy::{self, IncomingStream, Reader, StreamClosed, Streams, Writer};
 use api::node_access::PodPorts;
+use base::clock::if_some;
 use base::duplex::Duplex;
 
 /// The time limit for a stream's counterpart to arrive.
@@ -47,7 +48,7 @@ async fn take(mut streams: Streams, ports: Arc<dyn PodPorts>) {
                 None => return,
             },
             Some(_) = connections.join_next() => {}
-            () = until(due) => {
+            () = if_some(due.map(tokio::time::sleep_until)) => {
                 for (of, (_, writer)) in pairs.take_older(Instant::now() - STREAM_CREATION) {
                     if of == StreamType::Error {
                         report_error(writer, "timed out waiting for streams").await;
@@ -57,13 +58,6 @@ async fn take(mut streams: Streams, ports: Arc<dyn PodPorts>) {
                 }
             }
         }
-    }
-}
-
-async fn until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
-        None => std::future::pending().await,
     }
 }
 

@@ -6,7 +6,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::status::{Sizes, StatusForm};
 use super::{ExitReport, SessionReader, SessionWriter, ends, relay};
-use crate::spdy::{self, Reader, StreamClosed, Streams, Writer};
+use crate::spdy::{self, Reader, Streams, Writer};
+use base::clock::if_some;
 use base::session::{Session, SessionInput, SessionOutput, SessionStreams};
 
 /// The supported protocols. The first two versions have no resizing, and only the last one reports the status
@@ -132,14 +133,14 @@ impl SessionReader for SpdyReader {
                 biased;
                 // The client left; a stream that it opens during the session is refused.
                 offer = self.streams.next() => drop(offer?),
-                read = read(&mut self.stdin) => {
+                read = if_some(self.stdin.as_mut().map(Reader::read)) => {
                     let Ok(Some(bytes)) = read else {
                         self.stdin = None;
                         return Some(SessionInput::StdinClosed);
                     };
                     return Some(SessionInput::Stdin(bytes));
                 }
-                read = read(&mut self.resize) => {
+                read = if_some(self.resize.as_mut().map(Reader::read)) => {
                     let Ok(Some(bytes)) = read else {
                         self.resize = None;
                         continue;
@@ -156,13 +157,6 @@ impl SessionReader for SpdyReader {
         while let Some(late) = self.streams.next().await {
             drop(late);
         }
-    }
-}
-
-async fn read(reader: &mut Option<Reader>) -> Result<Option<bytes::Bytes>, StreamClosed> {
-    match reader {
-        Some(reader) => reader.read().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -11,23 +11,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Files and directories that programs and libraries need to work as installed; a component may have one `*`.
+/// Files and directories that programs and libraries need to work as installed; a component may have one `*`. In this
+/// order: the loader of shared libraries; names of protocols, of the system, of time zones, languages and types of files;
+/// the programs behind general names; certificates of authorities; shells and editors; changes of the user; interpreters.
 const SHOWN: &[&str] = &[
-    // The loader of shared libraries.
-    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-*.path",
-    // Names of protocols, of the system, of time zones, languages and types of files.
-    "ethertypes", "host.conf", "gai.conf", "networks", "protocols", "rpc", "services", "*-release",
-    "*_version", "issue", "localtime", "timezone", "locale.alias", "locale.conf", "default/locale", "magic",
-    "magic.mime", "mime.types", "terminfo", "xattr.conf",
-    // The programs behind general names.
-    "alternatives", // Certificates of authorities.
-    "ca-certificates", "ca-certificates.conf", "ssl/certs", "ssl/cert.pem", "ssl/openssl.cnf",
-    "pki/ca-trust/extracted", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf", "crypto-policies",
-    "gnutls", // Shells and editors.
-    "bash.bashrc", "bashrc", "inputrc", "profile", "shells", "vim/vimrc*",
-    // Changes of the user.
-    "login.defs", "pam.conf", "pam.d", "security", // Interpreters.
-    "java-*", "perl", "php/*/cli", "php/*/mods-available", "php.d", "php.ini", "python*",
+    "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ld-musl-*.path", "ethertypes", "host.conf", "gai.conf",
+    "networks", "protocols", "rpc", "services", "*-release", "*_version", "issue", "localtime", "timezone",
+    "locale.alias", "locale.conf", "default/locale", "magic", "magic.mime", "mime.types", "terminfo",
+    "xattr.conf", "alternatives", "ca-certificates", "ca-certificates.conf", "ssl/certs", "ssl/cert.pem",
+    "ssl/openssl.cnf", "pki/ca-trust/extracted", "pki/tls/certs", "pki/tls/cert.pem", "pki/tls/openssl.cnf",
+    "crypto-policies", "gnutls", "bash.bashrc", "bashrc", "inputrc", "profile", "shells", "vim/vimrc*",
+    "login.defs", "pam.conf", "pam.d", "security", "java-*", "perl", "php/*/cli", "php/*/mods-available",
+    "php.d", "php.ini", "python*",
 ];
 
 /// The copy ends at this size: a machine may have anything in these directories.
