@@ -16,74 +16,50 @@ fn with(rest: &str) -> String {
     format!("spec:\n  {SPEC}\n  {}", rest.replace('\n', "\n  "))
 }
 
-fn check_jobs(cases: &[(&str, &[&str])]) {
-    for (rest, expected) in cases {
-        let errors = messages(&validate_create(&job(&with(rest))));
-        let errors: Vec<_> = errors.iter().map(|e| e.strip_prefix("spec.").unwrap_or(e)).collect();
-        assert_eq!(errors, *expected, "{rest}");
+/// Checks the errors of new Jobs with these fields in their spec.
+fn check_jobs(table: &str) {
+    let fields = with("…");
+    let template = Template::new(Kind::Job, &fields, "spec");
+    for case in read_cases(table) {
+        let errors = messages(&validate_create(&job(&template.fill(&case.text))));
+        assert_eq!(errors, template.expected(&case), "{case:?}");
     }
 }
 
 #[test]
 fn a_jobs_numbers_fit_its_completion_mode_job_1() {
-    check_jobs(&[
-        ("", &[]),
-        ("completionMode: Indexed\ncompletions: 3", &[]),
-        (
-            "parallelism: -1\ncompletions: -2\nactiveDeadlineSeconds: -3\nbackoffLimit: -4\nttlSecondsAfterFinished: -5",
-            &[
-                "parallelism: Invalid value: -1: must be greater than or equal to 0",
-                "completions: Invalid value: -2: must be greater than or equal to 0",
-                "activeDeadlineSeconds: Invalid value: -3: must be greater than or equal to 0",
-                "backoffLimit: Invalid value: -4: must be greater than or equal to 0",
-                "ttlSecondsAfterFinished: Invalid value: -5: must be greater than or equal to 0",
-            ],
-        ),
-        (
-            "completionMode: Sorted",
-            &["completionMode: Unsupported value: \"Sorted\": supported values: \"NonIndexed\", \"Indexed\""],
-        ),
-        (
-            "completionMode: Indexed\nparallelism: 2",
-            &["completions: Required value: when completion mode is Indexed"],
-        ),
-        (
-            "completionMode: Indexed\ncompletions: 2\nparallelism: 100001\nbackoffLimitPerIndex: 1\nmaxFailedIndexes: 3",
-            &[
-                "parallelism: Invalid value: 100001: must be less than or equal to 100000 when completion mode is Indexed",
-                "maxFailedIndexes: Invalid value: 3: must be less than or equal to completions",
-            ],
-        ),
-        (
-            "completionMode: Indexed\ncompletions: 100001\nparallelism: 10001\nbackoffLimitPerIndex: 1",
-            &[
-                "maxFailedIndexes: Required value: must be specified when completions is above 100000",
-                "parallelism: Invalid value: 10001: must be less than or equal to 10000 when completions are above 100000 and used with backoff limit per index",
-            ],
-        ),
-        (
-            "backoffLimitPerIndex: 1\nmaxFailedIndexes: 1",
-            &[
-                "backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode",
-                "maxFailedIndexes: Invalid value: 1: requires indexed completion mode",
-            ],
-        ),
-        (
-            "completionMode: Indexed\ncompletions: 2\nmaxFailedIndexes: 1",
-            &["backoffLimitPerIndex: Required value: when maxFailedIndexes is specified"],
-        ),
-        (
-            "podReplacementPolicy: Never",
-            &[
-                "podReplacementPolicy: Unsupported value: \"Never\": supported values: \"Failed\", \"TerminatingOrFailed\"",
-            ],
-        ),
-        (
-            "managedBy: me",
-            &["managedBy: Invalid value: \"me\": must be a domain-prefixed path (such as \"acme.io/foo\")"],
-        ),
-        ("managedBy: acme.io/foo", &[]),
-    ]);
+    check_jobs(
+        r#"
+<empty>
+completionMode: Indexed\ncompletions: 3
+parallelism: -1\ncompletions: -2\nactiveDeadlineSeconds: -3\nbackoffLimit: -4\nttlSecondsAfterFinished: -5
+  ! .parallelism: Invalid value: -1: must be greater than or equal to 0
+  ! .completions: Invalid value: -2: must be greater than or equal to 0
+  ! .activeDeadlineSeconds: Invalid value: -3: must be greater than or equal to 0
+  ! .backoffLimit: Invalid value: -4: must be greater than or equal to 0
+  ! .ttlSecondsAfterFinished: Invalid value: -5: must be greater than or equal to 0
+completionMode: Sorted
+  ! .completionMode: Unsupported value: "Sorted": supported values: "NonIndexed", "Indexed"
+completionMode: Indexed\nparallelism: 2
+  ! .completions: Required value: when completion mode is Indexed
+completionMode: Indexed\ncompletions: 2\nparallelism: 100001\nbackoffLimitPerIndex: 1\nmaxFailedIndexes: 3
+  ! .parallelism: Invalid value: 100001: must be less than or equal to 100000 when completion mode is Indexed
+  ! .maxFailedIndexes: Invalid value: 3: must be less than or equal to completions
+completionMode: Indexed\ncompletions: 100001\nparallelism: 10001\nbackoffLimitPerIndex: 1
+  ! .maxFailedIndexes: Required value: must be specified when completions is above 100000
+  ! .parallelism: Invalid value: 10001: must be less than or equal to 10000 when completions are above 100000 and used with backoff limit per index
+backoffLimitPerIndex: 1\nmaxFailedIndexes: 1
+  ! .backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode
+  ! .maxFailedIndexes: Invalid value: 1: requires indexed completion mode
+completionMode: Indexed\ncompletions: 2\nmaxFailedIndexes: 1
+  ! .backoffLimitPerIndex: Required value: when maxFailedIndexes is specified
+podReplacementPolicy: Never
+  ! .podReplacementPolicy: Unsupported value: "Never": supported values: "Failed", "TerminatingOrFailed"
+managedBy: me
+  ! .managedBy: Invalid value: "me": must be a domain-prefixed path (such as "acme.io/foo")
+managedBy: acme.io/foo
+"#,
+    );
     let long = format!(
         "metadata: {{name: {}}}\n{}",
         "x".repeat(61),
@@ -180,72 +156,32 @@ fn a_new_job_gets_its_selector_and_labels_job_1() {
 
 #[test]
 fn pod_failure_policies_have_rules_job_1() {
-    let policy = |rule: &str| format!("podFailurePolicy: {{rules: [{rule}]}}");
-    let rule = "podFailurePolicy.rules[0]";
-    for (text, expected) in [
-        ("{action: FailJob, onExitCodes: {containerName: c, operator: In, values: [42]}}", vec![]),
-        ("{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}", vec![]),
-        (
-            "{action: FailJob}",
-            vec![format!(
-                "{rule}: Invalid value: specifying one of OnExitCodes and OnPodConditions is required"
-            )],
-        ),
-        (
-            "{action: FailJob, onExitCodes: {operator: In, values: [1]}, onPodConditions: [{type: A}]}",
-            vec![format!(
-                "{rule}: Invalid value: specifying both OnExitCodes and OnPodConditions is not supported"
-            )],
-        ),
-        (
-            "{action: '', onExitCodes: {operator: '', values: []}}",
-            vec![
-                format!(
-                    "{rule}.action: Required value: valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]"
-                ),
-                format!("{rule}.onExitCodes.operator: Required value: valid values: [\"In\" \"NotIn\"]"),
-                format!("{rule}.onExitCodes.values: Invalid value: []: at least one value is required"),
-            ],
-        ),
-        (
-            "{action: Explode, onExitCodes: {containerName: z, operator: Like, values: [3, 3, 1]}}",
-            vec![
-                format!(
-                    "{rule}.action: Unsupported value: \"Explode\": supported values: \"Count\", \"FailIndex\", \"FailJob\", \"Ignore\""
-                ),
-                format!(
-                    "{rule}.onExitCodes.operator: Unsupported value: \"Like\": supported values: \"In\", \"NotIn\""
-                ),
-                format!(
-                    "{rule}.onExitCodes.containerName: Invalid value: \"z\": must be one of the container or initContainer names in the pod template"
-                ),
-                format!("{rule}.onExitCodes.values[1]: Duplicate value: 3"),
-                format!("{rule}.onExitCodes.values: Invalid value: [3,3,1]: must be ordered"),
-            ],
-        ),
-        (
-            "{action: Count, onExitCodes: {containerName: i, operator: In, values: [0, 1]}}",
-            vec![format!(
-                "{rule}.onExitCodes.values[0]: Invalid value: 0: must not be 0 for the In operator"
-            )],
-        ),
-        (
-            "{action: FailIndex, onExitCodes: {operator: In, values: [1]}}",
-            vec![format!(
-                "{rule}.action: Invalid value: \"FailIndex\": requires the backoffLimitPerIndex to be set"
-            )],
-        ),
-        (
-            "{action: Count, onPodConditions: [{type: A, status: Maybe}]}",
-            vec![format!(
-                "{rule}.onPodConditions[0].status: Unsupported value: \"Maybe\": supported values: \"False\", \"True\", \"Unknown\""
-            )],
-        ),
-    ] {
-        let errors = messages(&validate_create(&job(&with(&policy(text)))));
-        let expected: Vec<_> = expected.iter().map(|e| format!("spec.{e}")).collect();
-        assert_eq!(errors, expected, "{text}");
-    }
+    check_jobs(
+        r#"
+podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {containerName: c, operator: In, values: [42]}}]}
+podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]}
+podFailurePolicy: {rules: [{action: FailJob}]}
+  ! .podFailurePolicy.rules[0]: Invalid value: specifying one of OnExitCodes and OnPodConditions is required
+podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: In, values: [1]}, onPodConditions: [{type: A}]}]}
+  ! .podFailurePolicy.rules[0]: Invalid value: specifying both OnExitCodes and OnPodConditions is not supported
+podFailurePolicy: {rules: [{action: '', onExitCodes: {operator: '', values: []}}]}
+  ! .podFailurePolicy.rules[0].action: Required value: valid values: ["Count" "FailIndex" "FailJob" "Ignore"]
+  ! .podFailurePolicy.rules[0].onExitCodes.operator: Required value: valid values: ["In" "NotIn"]
+  ! .podFailurePolicy.rules[0].onExitCodes.values: Invalid value: []: at least one value is required
+podFailurePolicy: {rules: [{action: Explode, onExitCodes: {containerName: z, operator: Like, values: [3, 3, 1]}}]}
+  ! .podFailurePolicy.rules[0].action: Unsupported value: "Explode": supported values: "Count", "FailIndex", "FailJob", "Ignore"
+  ! .podFailurePolicy.rules[0].onExitCodes.operator: Unsupported value: "Like": supported values: "In", "NotIn"
+  ! .podFailurePolicy.rules[0].onExitCodes.containerName: Invalid value: "z": must be one of the container or initContainer names in the pod template
+  ! .podFailurePolicy.rules[0].onExitCodes.values[1]: Duplicate value: 3
+  ! .podFailurePolicy.rules[0].onExitCodes.values: Invalid value: [3,3,1]: must be ordered
+podFailurePolicy: {rules: [{action: Count, onExitCodes: {containerName: i, operator: In, values: [0, 1]}}]}
+  ! .podFailurePolicy.rules[0].onExitCodes.values[0]: Invalid value: 0: must not be 0 for the In operator
+podFailurePolicy: {rules: [{action: FailIndex, onExitCodes: {operator: In, values: [1]}}]}
+  ! .podFailurePolicy.rules[0].action: Invalid value: "FailIndex": requires the backoffLimitPerIndex to be set
+podFailurePolicy: {rules: [{action: Count, onPodConditions: [{type: A, status: Maybe}]}]}
+  ! .podFailurePolicy.rules[0].onPodConditions[0].status: Unsupported value: "Maybe": supported values: "False", "True", "Unknown"
+"#,
+    );
     let on_failure = "spec: {podReplacementPolicy: TerminatingOrFailed, podFailurePolicy: {rules: []}, template: {spec: {restartPolicy: OnFailure, containers: [{name: c, image: i}]}}}";
     assert_eq!(
         messages(&validate_create(&job(on_failure))),
@@ -258,48 +194,22 @@ fn pod_failure_policies_have_rules_job_1() {
 
 #[test]
 fn success_policies_have_rules_job_1() {
-    let five = "completionMode: Indexed\ncompletions: 5\nsuccessPolicy: ";
-    let at = "successPolicy.rules";
-    for (policy, expected) in [
-        ("{rules: [{succeededCount: 1, succeededIndexes: '0,2-4'}, {succeededCount: 5}]}", vec![]),
-        (
-            "{rules: []}",
-            vec![format!(
-                "{at}: Required value: at least one rules must be specified when the successPolicy is specified"
-            )],
-        ),
-        (
-            "{rules: [{}]}",
-            vec![format!(
-                "{at}[0]: Required value: at least one of succeededCount or succeededIndexes must be specified"
-            )],
-        ),
-        (
-            "{rules: [{succeededIndexes: invalid-format}]}",
-            vec![format!(
-                "{at}[0].succeededIndexes: Invalid value: \"invalid-format\": error parsing succeededIndexes: cannot convert string to integer for index: \"invalid\""
-            )],
-        ),
-        (
-            "{rules: [{succeededCount: 6}, {succeededCount: 4, succeededIndexes: 0-2}]}",
-            vec![
-                format!(
-                    "{at}[0].succeededCount: Invalid value: 6: must be less than or equal to 5 (the number of specified completions)"
-                ),
-                format!(
-                    "{at}[1].succeededCount: Invalid value: 4: must be less than or equal to 3 (the number of indexes in the specified succeededIndexes field)"
-                ),
-            ],
-        ),
-    ] {
-        let errors = messages(&validate_create(&job(&with(&format!("{five}{policy}")))));
-        let expected: Vec<_> = expected.iter().map(|e| format!("spec.{e}")).collect();
-        assert_eq!(errors, expected, "{policy}");
-    }
-    check_jobs(&[(
-        "successPolicy: {rules: []}",
-        &["successPolicy: Invalid value: {\"rules\":[]}: requires indexed completion mode"],
-    )]);
+    check_jobs(
+        r#"
+completionMode: Indexed\ncompletions: 5\nsuccessPolicy: {rules: [{succeededCount: 1, succeededIndexes: '0,2-4'}, {succeededCount: 5}]}
+completionMode: Indexed\ncompletions: 5\nsuccessPolicy: {rules: []}
+  ! .successPolicy.rules: Required value: at least one rules must be specified when the successPolicy is specified
+completionMode: Indexed\ncompletions: 5\nsuccessPolicy: {rules: [{}]}
+  ! .successPolicy.rules[0]: Required value: at least one of succeededCount or succeededIndexes must be specified
+completionMode: Indexed\ncompletions: 5\nsuccessPolicy: {rules: [{succeededIndexes: invalid-format}]}
+  ! .successPolicy.rules[0].succeededIndexes: Invalid value: "invalid-format": error parsing succeededIndexes: cannot convert string to integer for index: "invalid"
+completionMode: Indexed\ncompletions: 5\nsuccessPolicy: {rules: [{succeededCount: 6}, {succeededCount: 4, succeededIndexes: 0-2}]}
+  ! .successPolicy.rules[0].succeededCount: Invalid value: 6: must be less than or equal to 5 (the number of specified completions)
+  ! .successPolicy.rules[1].succeededCount: Invalid value: 4: must be less than or equal to 3 (the number of indexes in the specified succeededIndexes field)
+successPolicy: {rules: []}
+  ! .successPolicy: Invalid value: {"rules":[]}: requires indexed completion mode
+"#,
+    );
 }
 
 /// Returns the errors of a Job's change; the old version has this status.
@@ -313,43 +223,33 @@ fn job_change(old: &str, status: &str, new: &str) -> Vec<String> {
 
 #[test]
 fn immutable_fields_of_a_job_cannot_be_changed_job_1_api_5() {
-    let indexed = "completionMode: Indexed\ncompletions: 3\nparallelism: 3";
-    let immutable =
-        |field: &str, value: &str| vec![format!("spec.{field}: Invalid value: {value}: field is immutable")];
-    for (old, new, expected) in [
-        (
-            "parallelism: 2\ncompletions: 2",
-            "parallelism: 1\ncompletions: 2\nsuspend: true\nbackoffLimit: 1\nactiveDeadlineSeconds: 5\nttlSecondsAfterFinished: 1",
-            vec![],
-        ),
-        ("completions: 2", "completions: 3", immutable("completions", "3")),
-        (indexed, "completionMode: Indexed\ncompletions: 5\nparallelism: 5", vec![]),
-        (
-            indexed,
-            "completionMode: Indexed\ncompletions: 5\nparallelism: 3",
-            vec![
-                "spec.completions: Invalid value: 5: can only be modified in tandem with spec.parallelism"
-                    .into(),
-            ],
-        ),
-        (
-            "completions: 2",
-            "completions: 2\ncompletionMode: Indexed",
-            immutable("completionMode", "\"Indexed\""),
-        ),
-        ("", "managedBy: acme.io/foo", immutable("managedBy", "\"acme.io/foo\"")),
-        (
-            indexed,
-            "completionMode: Indexed\ncompletions: 3\nparallelism: 3\nbackoffLimitPerIndex: 2",
-            immutable("backoffLimitPerIndex", "2"),
-        ),
-        (
-            indexed,
-            "completionMode: Indexed\ncompletions: 3\nparallelism: 3\nsuccessPolicy: {rules: [{succeededCount: 1}]}",
-            immutable("successPolicy", "{\"rules\":[{\"succeededCount\":1}]}"),
-        ),
-    ] {
-        assert_eq!(job_change(old, "{}", new), expected, "{old} -> {new}");
+    for case in read_cases(
+        r#"
+parallelism: 2\ncompletions: 2
+-> parallelism: 1\ncompletions: 2\nsuspend: true\nbackoffLimit: 1\nactiveDeadlineSeconds: 5\nttlSecondsAfterFinished: 1
+completions: 2
+-> completions: 3
+  ! spec.completions: Invalid value: 3: field is immutable
+completionMode: Indexed\ncompletions: 3\nparallelism: 3
+-> completionMode: Indexed\ncompletions: 5\nparallelism: 5
+completionMode: Indexed\ncompletions: 3\nparallelism: 3
+-> completionMode: Indexed\ncompletions: 5\nparallelism: 3
+  ! spec.completions: Invalid value: 5: can only be modified in tandem with spec.parallelism
+completions: 2
+-> completions: 2\ncompletionMode: Indexed
+  ! spec.completionMode: Invalid value: "Indexed": field is immutable
+<empty>
+-> managedBy: acme.io/foo
+  ! spec.managedBy: Invalid value: "acme.io/foo": field is immutable
+completionMode: Indexed\ncompletions: 3\nparallelism: 3
+-> completionMode: Indexed\ncompletions: 3\nparallelism: 3\nbackoffLimitPerIndex: 2
+  ! spec.backoffLimitPerIndex: Invalid value: 2: field is immutable
+completionMode: Indexed\ncompletions: 3\nparallelism: 3
+-> completionMode: Indexed\ncompletions: 3\nparallelism: 3\nsuccessPolicy: {rules: [{succeededCount: 1}]}
+  ! spec.successPolicy: Invalid value: {"rules":[{"succeededCount":1}]}: field is immutable
+"#,
+    ) {
+        assert_eq!(job_change(&case.text, "{}", case.new_text()), case.errors, "{case:?}");
     }
 }
 
@@ -394,143 +294,96 @@ fn a_jobs_status_moves_only_forward_job_1() {
         let errors = messages(&validate_status_update(&with_status(new), &with_status(old)));
         errors.iter().map(|e| e.strip_prefix("status.").unwrap_or(e).to_string()).collect::<Vec<_>>()
     };
-    let start = "startTime: '2026-11-21T00:00:00Z'";
-    let condition = |type_: &str| format!("{{type: {type_}, status: 'True'}}");
-    let done = format!(
-        "{start}, completionTime: '2026-11-21T01:00:00Z', conditions: [{}, {}]",
-        condition("SuccessCriteriaMet"),
-        condition("Complete")
-    );
-    for (old, new, expected) in [
-        ("{}".to_string(), format!("{{{done}}}"), vec![]),
-        (format!("{{{done}}}"), format!("{{{done}, ready: 0}}"), vec![]),
-        (
-            format!("{{{done}}}"),
-            format!("{{{start}}}"),
-            vec![
-                "conditions: Invalid value: cannot disable the SuccessCriteriaMet=True condition",
-                "conditions: Invalid value: cannot disable the terminal Complete=True condition",
-            ],
-        ),
-        (
-            "{}".into(),
-            format!("{{{start}, conditions: [{}]}}", condition("Failed")),
-            vec![
-                "conditions: Invalid value: cannot set Failed=True condition without the FailureTarget=true condition",
-            ],
-        ),
-        (
-            "{}".into(),
-            format!("{{active: 1, terminating: 1, {done}, uncountedTerminatedPods: {{failed: [a]}}}}"),
-            vec![
-                "active: Invalid value: 1: active>0 is invalid for finished job",
-                "uncountedTerminatedPods: Invalid value: {\"failed\":[\"a\"]}: must be empty for finished job",
-                "terminating: Invalid value: 1: terminating>0 is invalid for finished job",
-            ],
-        ),
-        (
-            "{failed: 2, succeeded: 2}".into(),
-            "{failed: 1, succeeded: 1, active: -1}".into(),
-            vec![
-                "active: Invalid value: -1: must be greater than or equal to 0",
-                "failed: Invalid value: 1: cannot decrease the failed counter",
-                "succeeded: Invalid value: 1: cannot decrease the succeeded counter",
-                "ready: Invalid value: 0: cannot set more ready pods than active",
-            ],
-        ),
-        (
-            "{}".into(),
-            "{uncountedTerminatedPods: {succeeded: [a, ''], failed: [a]}}".into(),
-            vec![
-                "uncountedTerminatedPods.succeeded[1]: Invalid value: \"\": must not be empty",
-                "uncountedTerminatedPods.failed[0]: Duplicate value: \"a\"",
-            ],
-        ),
-        (
-            "{}".into(),
-            "{completedIndexes: '0-5', failedIndexes: '1,0'}".into(),
-            vec![
-                "completedIndexes: Invalid value: \"0-5\": error parsing completedIndexes: too large index: \"5\"",
-                "failedIndexes: Invalid value: \"1,0\": error parsing failedIndexes: non-increasing order, previous: 1, current: 0",
-                "failedIndexes: Invalid value: \"1,0\": failedIndexes and completedIndexes overlap at index: 0",
-            ],
-        ),
-        (
-            format!("{{{start}}}"),
-            "{}".into(),
-            vec!["startTime: Invalid value: null: field is immutable for unsuspended job once set"],
-        ),
-        (
-            format!("{{{start}, conditions: [{}]}}", condition("Suspended")),
-            "{startTime: '2026-11-21T02:00:00Z'}".into(),
-            vec![],
-        ),
-    ] {
-        assert_eq!(status_change(&old, &new), expected, "{old} -> {new}");
+    for case in read_cases(
+        r#"
+{}
+-> {startTime: '2026-11-21T00:00:00Z', completionTime: '2026-11-21T01:00:00Z', conditions: [{type: SuccessCriteriaMet, status: 'True'}, {type: Complete, status: 'True'}]}
+{startTime: '2026-11-21T00:00:00Z', completionTime: '2026-11-21T01:00:00Z', conditions: [{type: SuccessCriteriaMet, status: 'True'}, {type: Complete, status: 'True'}]}
+-> {startTime: '2026-11-21T00:00:00Z', completionTime: '2026-11-21T01:00:00Z', conditions: [{type: SuccessCriteriaMet, status: 'True'}, {type: Complete, status: 'True'}], ready: 0}
+{startTime: '2026-11-21T00:00:00Z', completionTime: '2026-11-21T01:00:00Z', conditions: [{type: SuccessCriteriaMet, status: 'True'}, {type: Complete, status: 'True'}]}
+-> {startTime: '2026-11-21T00:00:00Z'}
+  ! conditions: Invalid value: cannot disable the SuccessCriteriaMet=True condition
+  ! conditions: Invalid value: cannot disable the terminal Complete=True condition
+{}
+-> {startTime: '2026-11-21T00:00:00Z', conditions: [{type: Failed, status: 'True'}]}
+  ! conditions: Invalid value: cannot set Failed=True condition without the FailureTarget=true condition
+{}
+-> {active: 1, terminating: 1, startTime: '2026-11-21T00:00:00Z', completionTime: '2026-11-21T01:00:00Z', conditions: [{type: SuccessCriteriaMet, status: 'True'}, {type: Complete, status: 'True'}], uncountedTerminatedPods: {failed: [a]}}
+  ! active: Invalid value: 1: active>0 is invalid for finished job
+  ! uncountedTerminatedPods: Invalid value: {"failed":["a"]}: must be empty for finished job
+  ! terminating: Invalid value: 1: terminating>0 is invalid for finished job
+{failed: 2, succeeded: 2}
+-> {failed: 1, succeeded: 1, active: -1}
+  ! active: Invalid value: -1: must be greater than or equal to 0
+  ! failed: Invalid value: 1: cannot decrease the failed counter
+  ! succeeded: Invalid value: 1: cannot decrease the succeeded counter
+  ! ready: Invalid value: 0: cannot set more ready pods than active
+{}
+-> {uncountedTerminatedPods: {succeeded: [a, ''], failed: [a]}}
+  ! uncountedTerminatedPods.succeeded[1]: Invalid value: "": must not be empty
+  ! uncountedTerminatedPods.failed[0]: Duplicate value: "a"
+{}
+-> {completedIndexes: '0-5', failedIndexes: '1,0'}
+  ! completedIndexes: Invalid value: "0-5": error parsing completedIndexes: too large index: "5"
+  ! failedIndexes: Invalid value: "1,0": error parsing failedIndexes: non-increasing order, previous: 1, current: 0
+  ! failedIndexes: Invalid value: "1,0": failedIndexes and completedIndexes overlap at index: 0
+{startTime: '2026-11-21T00:00:00Z'}
+-> {}
+  ! startTime: Invalid value: null: field is immutable for unsuspended job once set
+{startTime: '2026-11-21T00:00:00Z', conditions: [{type: Suspended, status: 'True'}]}
+-> {startTime: '2026-11-21T02:00:00Z'}
+"#,
+    ) {
+        assert_eq!(status_change(&case.text, case.new_text()), case.errors, "{case:?}");
     }
 }
 
 #[test]
 fn cron_jobs_have_a_schedule_and_a_zone_cj_1() {
     let cron = |rest: &str| format!("spec:\n  jobTemplate: {{spec: {{{SPEC}}}}}\n  {rest}");
-    let zone = |zone: &str| format!("schedule: '* * * * *'\n  timeZone: {zone}");
-    let unknown =
-        |zone: &str| vec![format!("spec.timeZone: Invalid value: \"{zone}\": unknown time zone {zone}")];
-    for (rest, expected) in [
-        ("schedule: '*/5 * * * ?'\n  timeZone: Europe/Rome".to_string(), vec![]),
-        ("schedule: '@every 1h30m'".into(), vec![]),
-        (String::new(), vec!["spec.schedule: Required value".to_string()]),
-        (
-            "schedule: every day".into(),
-            vec!["spec.schedule: Invalid value: \"every day\": expected exactly 5 fields, found 2: [every day]".into()],
-        ),
-        (
-            "schedule: 'TZ=UTC 0 0 * * *'".into(),
-            vec!["spec.schedule: Invalid value: \"TZ=UTC 0 0 * * *\": cannot use TZ or CRON_TZ in schedule, use timeZone field instead".into()],
-        ),
-        (
-            "schedule: 'CRON_TZ=Mars/Olympus 0 0 * * *'".into(),
-            vec![
-                "spec.schedule: Invalid value: \"CRON_TZ=Mars/Olympus 0 0 * * *\": provided bad location Mars/Olympus: unknown time zone Mars/Olympus".into(),
-                "spec.schedule: Invalid value: \"CRON_TZ=Mars/Olympus 0 0 * * *\": cannot use TZ or CRON_TZ in schedule, use timeZone field instead".into(),
-            ],
-        ),
-        (zone("''"), vec!["spec.timeZone: Invalid value: \"\": timeZone must be nil or non-empty string".into()]),
-        (
-            zone("Local"),
-            vec!["spec.timeZone: Invalid value: \"Local\": timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones".into()],
-        ),
-        (zone("Europe/InvalidRome"), unknown("Europe/InvalidRome")),
-        (zone("' Europe/Rome'"), unknown(" Europe/Rome")),
-        (zone("../etc/passwd"), unknown("../etc/passwd")),
-        (
-            "schedule: '@daily'\n  concurrencyPolicy: Maybe\n  startingDeadlineSeconds: -1\n  failedJobsHistoryLimit: -2".into(),
-            vec![
-                "spec.startingDeadlineSeconds: Invalid value: -1: must be greater than or equal to 0".into(),
-                "spec.concurrencyPolicy: Unsupported value: \"Maybe\": supported values: \"Allow\", \"Forbid\", \"Replace\"".into(),
-                "spec.failedJobsHistoryLimit: Invalid value: -2: must be greater than or equal to 0".into(),
-            ],
-        ),
-    ] {
-        assert_eq!(messages(&validate_create(&object(Kind::CronJob, &cron(&rest)))), expected, "{rest}");
-    }
-    let name = |letters: usize| {
-        format!("metadata: {{name: {}}}\n{}", "x".repeat(letters), cron("schedule: '@daily'"))
-    };
-    check(Kind::CronJob, &[(&name(52), &[])]);
-    let long = "x".repeat(53);
-    let expected = format!("metadata.name: Invalid value: \"{long}\": must be no more than 52 characters");
-    check(Kind::CronJob, &[(&name(53), &[&expected])]);
-    check_change(Kind::CronJob, &[(&name(53), &name(53), &[])]);
+    Template::new(Kind::CronJob, &cron("…"), "spec").check(
+        r#"
+schedule: '*/5 * * * ?'\ntimeZone: Europe/Rome
+schedule: '@every 1h30m'
+<empty>
+  ! .schedule: Required value
+schedule: every day
+  ! .schedule: Invalid value: "every day": expected exactly 5 fields, found 2: [every day]
+schedule: 'TZ=UTC 0 0 * * *'
+  ! .schedule: Invalid value: "TZ=UTC 0 0 * * *": cannot use TZ or CRON_TZ in schedule, use timeZone field instead
+schedule: 'CRON_TZ=Mars/Olympus 0 0 * * *'
+  ! .schedule: Invalid value: "CRON_TZ=Mars/Olympus 0 0 * * *": provided bad location Mars/Olympus: unknown time zone Mars/Olympus
+  ! .schedule: Invalid value: "CRON_TZ=Mars/Olympus 0 0 * * *": cannot use TZ or CRON_TZ in schedule, use timeZone field instead
+schedule: '* * * * *'\ntimeZone: ''
+  ! .timeZone: Invalid value: "": timeZone must be nil or non-empty string
+schedule: '* * * * *'\ntimeZone: Local
+  ! .timeZone: Invalid value: "Local": timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones
+schedule: '* * * * *'\ntimeZone: Europe/InvalidRome
+  ! .timeZone: Invalid value: "Europe/InvalidRome": unknown time zone Europe/InvalidRome
+schedule: '* * * * *'\ntimeZone: ' Europe/Rome'
+  ! .timeZone: Invalid value: " Europe/Rome": unknown time zone  Europe/Rome
+schedule: '* * * * *'\ntimeZone: ../etc/passwd
+  ! .timeZone: Invalid value: "../etc/passwd": unknown time zone ../etc/passwd
+schedule: '@daily'\nconcurrencyPolicy: Maybe\nstartingDeadlineSeconds: -1\nfailedJobsHistoryLimit: -2
+  ! .startingDeadlineSeconds: Invalid value: -1: must be greater than or equal to 0
+  ! .concurrencyPolicy: Unsupported value: "Maybe": supported values: "Allow", "Forbid", "Replace"
+  ! .failedJobsHistoryLimit: Invalid value: -2: must be greater than or equal to 0
+"#,
+    );
+    let named = format!("metadata: {{name: …}}\n{}", cron("schedule: '@daily'"));
+    let named = Template::new(Kind::CronJob, &named, "metadata.name");
+    let (long, too_long) = ("x".repeat(52), "x".repeat(53));
+    named.check(&format!(
+        "{long}\n{too_long}\n  ! : Invalid value: \"{too_long}\": must be no more than 52 characters"
+    ));
+    named.check_change(&format!("{too_long}\n-> {too_long}"));
     check(
         Kind::CronJob,
-        &[(
-            "spec: {schedule: '@daily', jobTemplate: {spec: {manualSelector: true, selector: {matchLabels: {a: b}}, template: {spec: {containers: [{name: c, image: i}]}}}}}",
-            &[
-                "spec.jobTemplate.spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \"Never\"",
-                "spec.jobTemplate.spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"b\"}}: `selector` will be auto-generated",
-                "spec.jobTemplate.spec.manualSelector: Unsupported value: true: supported values: \"nil\", \"false\"",
-            ],
-        )],
+        r#"
+spec: {schedule: '@daily', jobTemplate: {spec: {manualSelector: true, selector: {matchLabels: {a: b}}, template: {spec: {containers: [{name: c, image: i}]}}}}}
+  ! spec.jobTemplate.spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"
+  ! spec.jobTemplate.spec.selector: Invalid value: {"matchLabels":{"a":"b"}}: `selector` will be auto-generated
+  ! spec.jobTemplate.spec.manualSelector: Unsupported value: true: supported values: "nil", "false"
+"#,
     );
 }

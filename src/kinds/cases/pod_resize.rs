@@ -12,54 +12,29 @@ const SIZED: &str = "{name: c, image: i, resources: {requests: {cpu: 1, memory: 
 #[test]
 fn cpu_and_memory_may_change_within_the_class_api_3() {
     let sized = |resources: &str| format!("{{name: c, image: i, resources: {{{resources}}}}}");
-    let (requests, limits) = ("spec.containers[0].resources.requests", "spec.containers[0].resources.limits");
-    let cases: [(String, Vec<String>); 10] = [
-        (sized("requests: {cpu: 1500m, memory: 2Gi}, limits: {cpu: 3}"), vec![]),
-        (sized("requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 2, memory: 3Gi}"), vec![]),
-        (
-            sized("requests: {cpu: 3, memory: 1Gi}, limits: {cpu: 2}"),
-            vec![format!("{requests}: Invalid value: \"3\": must be less than or equal to cpu limit of 2")],
-        ),
-        (
-            sized("requests: {cpu: 1}, limits: {cpu: 2}"),
-            vec![format!("{requests}: Forbidden: resource requests cannot be removed")],
-        ),
-        (
-            sized("requests: {cpu: 1, memory: 1Gi}"),
-            vec![format!("{limits}: Forbidden: resource limits cannot be removed")],
-        ),
-        (
-            sized("requests: {cpu: 2, memory: 1Gi}, limits: {cpu: 2, memory: 1Gi}"),
-            vec![
-                "spec: Invalid value: \"Burstable\": Pod QOS Class may not change as a result of resizing"
-                    .into(),
-            ],
-        ),
-        (
-            sized("requests: {cpu: 1, memory: 1Gi, ephemeral-storage: 1Gi}, limits: {cpu: 2}"),
-            vec!["spec: Forbidden: only cpu and memory resources are mutable".into()],
-        ),
-        (
-            SIZED.replace(
-                "image: i,",
-                "image: i, resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}],",
-            ),
-            vec!["spec: Forbidden: only cpu and memory resources are mutable".into()],
-        ),
-        (
-            SIZED.replace("name: c,", "name: d,"),
-            vec![
-                "spec.containers[0].name: Forbidden: containers may not be renamed or reordered on resize"
-                    .into(),
-            ],
-        ),
-        (
-            format!("{SIZED}, {{name: d, image: i}}"),
-            vec!["spec.containers: Forbidden: containers may not be added or removed on resize".into()],
-        ),
-    ];
-    for (new, expected) in cases {
-        assert_eq!(resized(SIZED, &new), expected, "{new}");
+    for case in read_cases(
+        r#"
+{name: c, image: i, resources: {requests: {cpu: 1500m, memory: 2Gi}, limits: {cpu: 3}}}
+{name: c, image: i, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 2, memory: 3Gi}}}
+{name: c, image: i, resources: {requests: {cpu: 3, memory: 1Gi}, limits: {cpu: 2}}}
+  ! spec.containers[0].resources.requests: Invalid value: "3": must be less than or equal to cpu limit of 2
+{name: c, image: i, resources: {requests: {cpu: 1}, limits: {cpu: 2}}}
+  ! spec.containers[0].resources.requests: Forbidden: resource requests cannot be removed
+{name: c, image: i, resources: {requests: {cpu: 1, memory: 1Gi}}}
+  ! spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed
+{name: c, image: i, resources: {requests: {cpu: 2, memory: 1Gi}, limits: {cpu: 2, memory: 1Gi}}}
+  ! spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing
+{name: c, image: i, resources: {requests: {cpu: 1, memory: 1Gi, ephemeral-storage: 1Gi}, limits: {cpu: 2}}}
+  ! spec: Forbidden: only cpu and memory resources are mutable
+{name: c, image: i, resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}], resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 2}}}
+  ! spec: Forbidden: only cpu and memory resources are mutable
+{name: d, image: i, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 2}}}
+  ! spec.containers[0].name: Forbidden: containers may not be renamed or reordered on resize
+{name: c, image: i, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: 2}}}, {name: d, image: i}
+  ! spec.containers: Forbidden: containers may not be added or removed on resize
+"#,
+    ) {
+        assert_eq!(resized(SIZED, &case.text), case.errors, "{case:?}");
     }
     let best_effort = "{name: c, image: i}";
     assert_eq!(
@@ -105,20 +80,15 @@ fn some_pods_are_never_resized_api_3() {
 
 #[test]
 fn resize_policies_have_rules_api_8() {
-    check_container(&[
-        (
-            "resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}, {resourceName: memory, restartPolicy: RestartContainer}]",
-            &[],
-        ),
-        (
-            "resizePolicy: [{resourceName: disk, restartPolicy: Maybe}, {resourceName: cpu, restartPolicy: NotRequired}, {resourceName: cpu, restartPolicy: NotRequired}]",
-            &[
-                "resizePolicy: Unsupported value: \"disk\": supported values: \"cpu\", \"memory\"",
-                "resizePolicy: Unsupported value: \"Maybe\": supported values: \"NotRequired\", \"RestartContainer\"",
-                "resizePolicy[2]: Duplicate value: \"cpu\"",
-            ],
-        ),
-    ]);
+    check_container(
+        r#"
+resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}, {resourceName: memory, restartPolicy: RestartContainer}]
+resizePolicy: [{resourceName: disk, restartPolicy: Maybe}, {resourceName: cpu, restartPolicy: NotRequired}, {resourceName: cpu, restartPolicy: NotRequired}]
+  ! .resizePolicy: Unsupported value: "disk": supported values: "cpu", "memory"
+  ! .resizePolicy: Unsupported value: "Maybe": supported values: "NotRequired", "RestartContainer"
+  ! .resizePolicy[2]: Duplicate value: "cpu"
+"#,
+    );
     let never = object(
         Kind::Pod,
         "spec: {restartPolicy: Never, containers: [{name: c, image: i, resizePolicy: [{resourceName: cpu, restartPolicy: RestartContainer}]}]}",

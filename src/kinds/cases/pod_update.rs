@@ -10,34 +10,24 @@ fn pods_are_mostly_frozen_api_5() {
         messages(&errors)
     };
     // Allowed changes.
-    for (old, new) in [
-        ("activeDeadlineSeconds: 5", "activeDeadlineSeconds: 3"),
-        ("", "activeDeadlineSeconds: 3"),
-        (
-            "tolerations: [{key: a}]",
-            "tolerations: [{key: a, tolerationSeconds: 5, effect: NoExecute}, {key: b}]",
-        ),
-        ("tolerations: [{key: a}]", "tolerations: [{key: a}, {key: b}]"),
-        ("terminationGracePeriodSeconds: -1", "terminationGracePeriodSeconds: 1"),
-        ("schedulingGates: [{name: a}, {name: b}]", "schedulingGates: [{name: b}]"),
-        ("schedulingGates: [{name: a}]", "schedulingGates: [{name: a}]\n  nodeSelector: {a: b}"),
-        (
-            "schedulingGates: [{name: a}]",
-            "schedulingGates: [{name: a}]\n  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}",
-        ),
-    ] {
-        let errors = frozen(old, new);
-        if new.contains("effect: NoExecute") {
-            assert_eq!(
-                errors,
-                [
-                    "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"
-                ]
-            );
-        } else {
-            assert_eq!(errors, Vec::<String>::new(), "{old} -> {new}");
-        }
-    }
+    Template::new(Kind::Pod, &pod("…"), "spec").check_change(
+        r"
+activeDeadlineSeconds: 5
+-> activeDeadlineSeconds: 3
+<empty>
+-> activeDeadlineSeconds: 3
+tolerations: [{key: a}]
+-> tolerations: [{key: a}, {key: b}]
+terminationGracePeriodSeconds: -1
+-> terminationGracePeriodSeconds: 1
+schedulingGates: [{name: a}, {name: b}]
+-> schedulingGates: [{name: b}]
+schedulingGates: [{name: a}]
+-> schedulingGates: [{name: a}]\nnodeSelector: {a: b}
+schedulingGates: [{name: a}]
+-> schedulingGates: [{name: a}]\naffinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}
+",
+    );
     let image = |image: &str| {
         object(
             Kind::Pod,
@@ -50,35 +40,28 @@ fn pods_are_mostly_frozen_api_5() {
         ["spec.containers[0].image: Required value"]
     );
     // Refused changes.
-    for (old, new, expected) in [
-        (
-            "activeDeadlineSeconds: 3",
-            "activeDeadlineSeconds: 5",
-            "spec.activeDeadlineSeconds: Invalid value: 5: must be less than or equal to previous value",
-        ),
-        (
-            "activeDeadlineSeconds: 3",
-            "",
-            "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value",
-        ),
-        (
-            "tolerations: [{key: a}]",
-            "tolerations: [{key: b}]",
-            "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds",
-        ),
-        (
-            "",
-            "schedulingGates: [{name: a}]",
-            "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'a'",
-        ),
-        (
-            "schedulingGates: [{name: a}]\n  nodeSelector: {a: b}",
-            "schedulingGates: [{name: a}]\n  nodeSelector: {a: c}",
-            "spec.nodeSelector: Invalid value: {\"a\":\"c\"}: only additions are allowed",
-        ),
-    ] {
-        assert_eq!(frozen(old, new), [expected], "{old} -> {new}");
-    }
+    Template::new(Kind::Pod, &pod("…"), "spec").check_change(
+        r#"
+activeDeadlineSeconds: 3
+-> activeDeadlineSeconds: 5
+  ! .activeDeadlineSeconds: Invalid value: 5: must be less than or equal to previous value
+activeDeadlineSeconds: 3
+->
+  ! .activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value
+tolerations: [{key: a}]
+-> tolerations: [{key: a, tolerationSeconds: 5, effect: NoExecute}, {key: b}]
+  ! .tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds
+tolerations: [{key: a}]
+-> tolerations: [{key: b}]
+  ! .tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds
+<empty>
+-> schedulingGates: [{name: a}]
+  ! .schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'a'
+schedulingGates: [{name: a}]\nnodeSelector: {a: b}
+-> schedulingGates: [{name: a}]\nnodeSelector: {a: c}
+  ! .nodeSelector: Invalid value: {"a":"c"}: only additions are allowed
+"#,
+    );
     for (old, new) in [
         ("", "nodeSelector: {a: b}"),
         ("", "hostname: h"),
