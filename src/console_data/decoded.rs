@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -13,6 +14,7 @@ use kube::api::{
 };
 use kube::core::{ApiResource, DynamicResourceScope, GroupVersionKind};
 use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -20,6 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::resource::Uid;
+use base::backoff::BackoffPolicy;
 use object::names::path_segment;
 use object::{Kind, TypedKind};
 
@@ -121,7 +124,7 @@ pub fn watch<K: TypedKind>(
 ) -> impl Stream<Item = watcher::Result<Event<K>>> + Send {
     watcher::watcher(api, config)
         .map(|event| decoded_event(event?).map_err(watcher::Error::WatchFailed))
-        .default_backoff()
+        .backoff(WatchBackoff::default())
 }
 
 /// Watches one object; `None` means that it does not exist. After an error the stream pauses before it tries again.
@@ -132,7 +135,32 @@ pub fn watch_object<K>(
 where
     K: Resource + Clone + DeserializeOwned + fmt::Debug + Send + 'static,
 {
-    watcher::watch_object(api, name).default_backoff()
+    watcher::watch_object(api, name).backoff(WatchBackoff::default())
+}
+
+/// The pauses of a watch after errors. They are short, because a watch without a server looks like one without changes.
+const WATCH_BACKOFF: BackoffPolicy =
+    BackoffPolicy { initial: Duration::from_millis(800), max: Duration::from_secs(4) };
+
+/// The back-off of a watch; any event resets it.
+#[derive(Debug, Default)]
+pub struct WatchBackoff {
+    failures: u32,
+}
+
+impl Iterator for WatchBackoff {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        self.failures = self.failures.saturating_add(1);
+        Some(WATCH_BACKOFF.delay(self.failures))
+    }
+}
+
+impl Backoff for WatchBackoff {
+    fn reset(&mut self) {
+        self.failures = 0;
+    }
 }
 
 fn decoded_event<K: TypedKind>(event: Event<JsonObject>) -> kube::Result<Event<K>> {
@@ -226,7 +254,6 @@ mod tests {
     use std::pin::pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     use k8s_openapi::api::core::v1::Pod;
     use kube::client::Body;
@@ -259,5 +286,15 @@ mod tests {
         assert!((2..=13).contains(&requests), "{requests} requests for pods");
         let requests = refused_requests(|api| watch_object(api, "web")).await;
         assert!((2..=13).contains(&requests), "{requests} requests for a pod");
+    }
+
+    #[test]
+    fn a_watch_pauses_at_most_four_seconds_and_an_event_resets_its_pause_con_18() {
+        let mut backoff = WatchBackoff::default();
+        for _ in 0..2 {
+            let pauses = backoff.by_ref().take(5).map(|pause| pause.as_millis());
+            assert_eq!(pauses.collect::<Vec<_>>(), [800, 1_600, 3_200, 4_000, 4_000]);
+            backoff.reset();
+        }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::DescribeData;
 use console_data::action::watch_error_text;
-use console_data::decoded::{JsonObject, watch_object};
+use console_data::decoded::{JsonObject, WatchBackoff, watch_object};
 use console_data::resource::ObjectRef;
 use console_operations::diagnostics::PolicyTarget;
 use console_operations::effect::Outbox;
@@ -51,7 +51,7 @@ pub(crate) async fn follow_beside(out: Outbox, target: ObjectRef) {
     let (group, version) = api_version.split_once('/').unwrap_or_default();
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     let api: Api<JsonObject> = Api::namespaced_with(out.client(), namespace.unwrap_or("default"), &resource);
-    let mut events = std::pin::pin!(watcher::watcher(api, config).default_backoff());
+    let mut events = std::pin::pin!(watcher::watcher(api, config).backoff(WatchBackoff::default()));
     let mut all: BTreeMap<String, Value> = BTreeMap::new();
     while let Some(event) = events.next().await {
         let key =

@@ -14,7 +14,7 @@ use crate::operations::node;
 use base::clock::{self, Clock};
 use console_data::action::{Action, Mutation, delete_params, error_text, eviction, execute};
 use console_data::builtin_kinds;
-use console_data::decoded::{JsonObject, TypedApi, api_of};
+use console_data::decoded::{JsonObject, TypedApi, WatchBackoff, api_of};
 use console_data::resource::{ObjectRef, Uid};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -187,7 +187,7 @@ impl Drain<'_> {
         let by_uid: HashMap<&Uid, &Row> = rows.iter().map(|row| (&row.uid, row)).collect();
         let pods = api_of(client.clone(), Kind::Pod, None);
         let config = watcher::Config::default().fields(&format!("spec.nodeName={}", self.target.name));
-        let mut events = std::pin::pin!(watcher(pods, config).default_backoff().fuse());
+        let mut events = std::pin::pin!(watcher(pods, config).backoff(WatchBackoff::default()).fuse());
         let mut present: HashSet<Uid> = HashSet::new();
         let mut asking = FuturesUnordered::new();
         let evict = |uid: &Uid| by_uid.get(uid).map(|row| self.evict_pod(client, row).boxed());
