@@ -109,12 +109,13 @@ async fn once(
         return Ok(());
     }
     // The whole resource is listed before each watch. Only a watch that lasts resets the back-off; the end of a shorter
-    // one counts as a failure.
-    if context.clock.monotonic().saturating_sub(opened) >= context.retry_policy.max {
+    // one counts as a failure, and the time that it lasted counts as part of the pause.
+    let lasted = context.clock.monotonic().saturating_sub(opened);
+    if lasted >= context.retry_policy.max {
         *failures = 0;
     } else if end.is_ok() {
         *failures += 1;
-        context.wait(context.retry_policy.delay(*failures)).await;
+        context.wait(context.retry_policy.delay(*failures).saturating_sub(lasted)).await;
     }
     end
 }
@@ -220,6 +221,11 @@ mod tests {
             seconds_of_lists(200, Duration::from_secs(5)).await,
             [0, 5, 10, 15, 20],
             "the watch lasts"
+        );
+        assert_eq!(
+            seconds_of_lists(200, Duration::from_secs(3)).await,
+            [0, 3, 6, 10, 14],
+            "its time is part of the pause"
         );
         assert_eq!(seconds_of_lists(500, Duration::from_secs(5)).await, [0, 6, 12, 18, 24], "it fails later");
     }
