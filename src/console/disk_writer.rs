@@ -105,14 +105,7 @@ async fn write_on(
         });
         match done.await {
             Ok(Ok(Some(read))) => {
-                // The loop reads no messages while it waits for the last writes, so that this task cannot wait for it.
-                if let Err(TrySendError::Full(read)) = messages.try_send(read) {
-                    let messages = messages.clone();
-                    base::task::start(async move {
-                        // The loop may have ended.
-                        let _ = messages.send(read).await;
-                    });
-                }
+                deliver(&messages, read);
             }
             // A directory that cannot be written is reported once, not at each change.
             Ok(Err(error)) if !std::mem::replace(&mut complained, true) => {
@@ -120,11 +113,22 @@ async fn write_on(
                     "cannot save the journal, tabs and unsaved edits for the next run: {}: {error}",
                     dir.display()
                 );
-                // The loop may have ended; the remaining writes continue all the same.
-                let _ = messages.try_send(Message::Toast(Toast::info(text)));
+                deliver(&messages, Message::Toast(Toast::info(text)));
             }
             _ => {}
         }
+    }
+}
+
+/// Sends a message to the loop without waiting for it: at its end the loop waits for the last writes, and reads no
+/// messages meanwhile.
+fn deliver(messages: &mpsc::Sender<Message>, message: Message) {
+    if let Err(TrySendError::Full(message)) = messages.try_send(message) {
+        let messages = messages.clone();
+        base::task::start(async move {
+            // The loop may have ended.
+            let _ = messages.send(message).await;
+        });
     }
 }
 
@@ -168,6 +172,20 @@ mod tests {
         assert_eq!(std::fs::read_to_string(dir.path().join("journal/c.jsonl")).unwrap(), "one\n");
         assert!(matches!(inbox.recv().await, Some(Message::Tick)));
         assert!(matches!(inbox.recv().await, Some(Message::SavedTabs(_))));
+    }
+
+    #[tokio::test]
+    async fn a_failed_write_is_reported_although_the_loop_is_behind_con_17() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let (messages, mut inbox) = mpsc::channel(1);
+        messages.try_send(Message::Tick).expect("an empty channel has space");
+        let writer = DiskWriter::start(file, messages);
+        assert!(writer.enqueue(Uid::from("c"), DiskJob::AppendJournal("lost\n".into())).is_ok());
+        writer.end().await;
+        assert!(matches!(inbox.recv().await, Some(Message::Tick)));
+        assert!(matches!(inbox.recv().await, Some(Message::Toast(_))));
     }
 
     #[tokio::test]
