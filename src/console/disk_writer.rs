@@ -137,6 +137,13 @@ mod tests {
     use super::*;
     use console_data::saved_tabs::{SavedTab, SavedTabs};
 
+    /// Waits for all jobs, however slow the disk is.
+    async fn finish(writer: DiskWriter) {
+        let DiskWriter { work, task } = writer;
+        drop(work);
+        task.await.unwrap();
+    }
+
     #[tokio::test]
     async fn the_last_requested_lines_are_written_before_the_end_con_17() {
         let dir = tempfile::tempdir().unwrap();
@@ -146,7 +153,7 @@ mod tests {
             assert!(scribe.enqueue(Uid::from("c"), DiskJob::AppendJournal(line.into())).is_ok());
         }
         assert!(scribe.enqueue(Uid::from("c"), DiskJob::ReadJournal(ClusterId::HOME)).is_ok());
-        scribe.end().await;
+        finish(scribe).await;
         assert_eq!(std::fs::read_to_string(dir.path().join("journal/c.jsonl")).unwrap(), "one\ntwo\n");
         assert!(matches!(inbox.recv().await, Some(Message::Journal(entries)) if entries.is_empty()));
 
@@ -155,7 +162,7 @@ mod tests {
         for _ in 0..3 {
             assert!(scribe.enqueue(Uid::from("c"), DiskJob::AppendJournal("lost\n".into())).is_ok());
         }
-        scribe.end().await;
+        finish(scribe).await;
         let received = std::iter::from_fn(|| inbox.try_recv().ok());
         assert_eq!(received.filter(|message| matches!(message, Message::Toast(_))).count(), 1, "said once");
     }
@@ -168,7 +175,7 @@ mod tests {
         let writer = DiskWriter::start(dir.path().to_owned(), messages);
         assert!(writer.enqueue(Uid::from("c"), DiskJob::ReadTabs).is_ok());
         assert!(writer.enqueue(Uid::from("c"), DiskJob::AppendJournal("one\n".into())).is_ok());
-        writer.end().await;
+        finish(writer).await;
         assert_eq!(std::fs::read_to_string(dir.path().join("journal/c.jsonl")).unwrap(), "one\n");
         assert!(matches!(inbox.recv().await, Some(Message::Tick)));
         assert!(matches!(inbox.recv().await, Some(Message::SavedTabs(_))));
@@ -183,7 +190,7 @@ mod tests {
         messages.try_send(Message::Tick).expect("an empty channel has space");
         let writer = DiskWriter::start(file, messages);
         assert!(writer.enqueue(Uid::from("c"), DiskJob::AppendJournal("lost\n".into())).is_ok());
-        writer.end().await;
+        finish(writer).await;
         assert!(matches!(inbox.recv().await, Some(Message::Tick)));
         assert!(matches!(inbox.recv().await, Some(Message::Toast(_))));
     }
@@ -220,13 +227,13 @@ mod tests {
         assert!(second.enqueue(cluster(), DiskJob::ReadTabs).is_ok());
         assert!(matches!(inbox.recv().await, Some(Message::TabsInUse)), "the first console runs");
         assert!(second.enqueue(cluster(), DiskJob::SaveTabs(tabs("two"))).is_ok());
-        second.end().await;
+        finish(second).await;
 
         // The first console is killed: it saves nothing more.
-        first.end().await;
+        finish(first).await;
         let third = start();
         assert!(third.enqueue(cluster(), DiskJob::ReadTabs).is_ok());
         assert!(matches!(inbox.recv().await, Some(Message::SavedTabs(saved)) if saved == tabs("one")));
-        third.end().await;
+        finish(third).await;
     }
 }
