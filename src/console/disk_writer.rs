@@ -148,21 +148,21 @@ mod tests {
     async fn the_last_requested_lines_are_written_before_the_end_con_17() {
         let dir = tempfile::tempdir().unwrap();
         let (messages, mut inbox) = mpsc::channel(8);
-        let scribe = DiskWriter::start(dir.path().to_owned(), messages.clone());
+        let writer = DiskWriter::start(dir.path().to_owned(), messages.clone());
         for line in ["one\n", "two\n"] {
-            assert!(scribe.enqueue(Uid::from("c"), DiskJob::AppendJournal(line.into())).is_ok());
+            assert!(writer.enqueue(Uid::from("c"), DiskJob::AppendJournal(line.into())).is_ok());
         }
-        assert!(scribe.enqueue(Uid::from("c"), DiskJob::ReadJournal(ClusterId::HOME)).is_ok());
-        finish(scribe).await;
+        assert!(writer.enqueue(Uid::from("c"), DiskJob::ReadJournal(ClusterId::HOME)).is_ok());
+        finish(writer).await;
         assert_eq!(std::fs::read_to_string(dir.path().join("journal/c.jsonl")).unwrap(), "one\ntwo\n");
         assert!(matches!(inbox.recv().await, Some(Message::Journal(entries)) if entries.is_empty()));
 
         let missing = dir.path().join("journal/c.jsonl");
-        let scribe = DiskWriter::start(missing, messages);
+        let writer = DiskWriter::start(missing, messages);
         for _ in 0..3 {
-            assert!(scribe.enqueue(Uid::from("c"), DiskJob::AppendJournal("lost\n".into())).is_ok());
+            assert!(writer.enqueue(Uid::from("c"), DiskJob::AppendJournal("lost\n".into())).is_ok());
         }
-        finish(scribe).await;
+        finish(writer).await;
         let received = std::iter::from_fn(|| inbox.try_recv().ok());
         assert_eq!(received.filter(|message| matches!(message, Message::Toast(_))).count(), 1, "said once");
     }

@@ -96,8 +96,8 @@ impl Shell {
         self.feed = None;
         self.keep_tabs();
         self.shut_down().await?;
-        if let Some(scribe) = self.disk_writer.take() {
-            scribe.end().await;
+        if let Some(writer) = self.disk_writer.take() {
+            writer.end().await;
         }
         // Late messages of the old clusters' tasks are dropped.
         let (messages, inbox) = mpsc::channel(1024);

@@ -282,8 +282,8 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     if let Err(error) = shell.shut_down().await {
         tracing::warn!(%error, "cannot tell whether the console's unfinished requests succeeded");
     }
-    if let Some(scribe) = shell.disk_writer.take() {
-        scribe.end().await;
+    if let Some(writer) = shell.disk_writer.take() {
+        writer.end().await;
     }
     drop(shell);
     match recording {
