@@ -319,11 +319,11 @@ fn take_mutation(saved: SavedMutation) -> Option<Mutation> {
         SavedMutation::Delete { target, grace_seconds, policy } => {
             let target = take_ref(target);
             let policy = match policy.as_deref() {
-                Some("Background") => Some(PropagationPolicy::Background),
+                // Earlier consoles saved none; the server would orphan the dependents of a Job.
+                None | Some("Background") => Some(PropagationPolicy::Background),
                 Some("Foreground") => Some(PropagationPolicy::Foreground),
                 Some("Orphan") => Some(PropagationPolicy::Orphan),
                 Some(_) => return None,
-                None => None,
             };
             let params = delete_params(&target, grace_seconds, policy);
             Mutation::Delete { target, params }
@@ -449,6 +449,10 @@ mod tests {
         let read = entries(&earlier);
         assert!(read[0].inverse().is_ok());
         assert_eq!(line(&read[0], None), earlier);
+
+        let without_policy = earlier.replace(r#""policy":"Background""#, r#""policy":null"#);
+        assert_ne!(without_policy, earlier);
+        assert_eq!(line(&entries(&without_policy)[0], None), earlier, "dependents are deleted");
     }
 
     #[test]
