@@ -1,14 +1,16 @@
 //! `podium image list`.
 
 use anyhow::Result;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::CatalogueArgs;
 use crate::cli::output::{eprint_line, print_table};
 use base::decimal_size::decimal_size;
+use base::quote::printable;
 use images::{CatalogueImage, ImageOrigin};
 
 const HEADERS: [&str; 6] = ["REPOSITORY", "TAG", "SOURCE", "IMAGE ID", "SIZE", "PROGRAM"];
-/// The maximum width of a cell; longer ones are cut, because an image's program may be a whole script.
+/// The maximum number of columns of a cell; wider ones are cut, because an image's program may be a whole script.
 const WIDEST: usize = 60;
 
 pub(super) fn run(catalogue: &CatalogueArgs) -> Result<()> {
@@ -29,12 +31,23 @@ pub(super) fn run(catalogue: &CatalogueArgs) -> Result<()> {
 
 /// Makes one row per image, and one row per name of a loaded image, below the headers.
 fn rows(images: &[CatalogueImage]) -> Vec<[String; 6]> {
-    let rows = images.iter().map(|image| row(image).map(shortened));
+    let rows = images.iter().map(|image| row(image).map(|cell| shortened(&cell)));
     std::iter::once(HEADERS.map(str::to_owned)).chain(rows).collect()
 }
 
-fn shortened(cell: String) -> String {
-    if cell.chars().count() > WIDEST { cell.chars().take(WIDEST - 1).chain(['…']).collect() } else { cell }
+/// Escapes a cell, and cuts it by the width that a terminal shows.
+fn shortened(cell: &str) -> String {
+    let cell = printable(cell);
+    if cell.width() <= WIDEST {
+        return cell.into_owned();
+    }
+    let mut width = 0;
+    let fits = |letter: &char| {
+        // The table shows line ends and tabs, which have no width, as spaces.
+        width += letter.width().unwrap_or(1);
+        width < WIDEST
+    };
+    cell.chars().take_while(fits).chain(['…']).collect()
 }
 
 fn row(image: &CatalogueImage) -> [String; 6] {
@@ -94,5 +107,14 @@ busybox      any     builtin   -              -       tools
         let column = |line: &str| line.find("PROGRAM").or(line.find("/bin/app")).or(line.find("tools"));
         let columns: Vec<_> = shown.lines().filter_map(column).collect();
         assert_eq!(columns, [columns[0]; 3], "{shown}");
+    }
+
+    #[test]
+    fn a_long_cell_is_cut_by_the_width_that_is_shown_cli_4() {
+        for cell in ["\u{1b}".repeat(40), "漢".repeat(40), "a\n".repeat(40), "a".repeat(61)] {
+            let shown = table(&[[shortened(&cell)]]);
+            assert!(shown.ends_with('…') && (WIDEST - 1..=WIDEST).contains(&shown.width()), "{shown}");
+        }
+        assert_eq!(shortened(&"漢".repeat(30)), "漢".repeat(30));
     }
 }
