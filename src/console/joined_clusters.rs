@@ -245,6 +245,7 @@ impl JoinedCluster {
 
     /// Sends a message to the loop from a task of its own: this code runs in the loop, so waiting here would deadlock.
     fn send_message(&mut self, message: Message) {
+        while self.forwarder.try_join_next().is_some() {}
         let messages = self.messages.clone();
         self.forwarder.spawn(async move {
             // The loop may have ended.
