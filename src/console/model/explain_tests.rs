@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use http::{Request, Response};
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 use super::tabs_tests::{TestConsole, objects};
 use super::*;
 use console_data::message::Message;
+use console_data::resource::ObjectRef;
 use console_data::store::{Change, Delta};
-use console_operations::effect::Runner;
+use console_operations::effect::{Route, Runner};
 
 /// A console on a server with logs.
 struct CrashingConsole {
@@ -195,4 +196,28 @@ async fn causes_and_pods_are_counted_where_there_are_very_many_con_19() {
     ]);
     let screen = show.stage.screen();
     assert_eq!(screen.matches("log of the previous run").count(), 6, "{screen}");
+}
+
+#[test]
+fn only_an_event_about_the_pending_pod_requests_its_verdict_again_con_9() {
+    let mut stage = TestConsole::new(100, 30);
+    stage.feed(Delta::of::<Event>(vec![Change::Reset(Vec::new())]));
+    let pod = ObjectRef {
+        kind: builtin_kinds::kind::<Pod>(),
+        namespace: Some("default".to_owned()),
+        name: "web".to_owned(),
+        uid: Some(Uid::from("default-web")),
+    };
+    let now = stage.now;
+    stage.model.open(Route::Pending(pod).into(), now);
+    for (kind, uid, expected) in
+        [("Pod", "default-web", 1), ("Pod", "an-earlier-pod", 0), ("Deployment", "deployment", 0)]
+    {
+        let event = json!({"metadata": {"name": uid, "namespace": "default", "uid": uid}, "type": "Warning",
+            "reason": "FailedScheduling", "message": "0/3 nodes are available",
+            "involvedObject": {"kind": kind, "namespace": "default", "name": "web", "uid": uid}});
+        let jobs = stage.feed(Delta::of::<Event>(vec![Change::Applied(objects([event]).remove(0))]));
+        let is_request = |job: &&Job| matches!(job, Job::Start(task) if task.slot() == "verdict");
+        assert_eq!(jobs.iter().filter(is_request).count(), expected, "{kind} {uid}");
+    }
 }

@@ -21,7 +21,7 @@ use super::View;
 use crate::object_commands;
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
-use console_data::related::waits_for_a_node;
+use console_data::related::{is_about, waits_for_a_node};
 use console_data::resource::{ObjectRef, ResourceKey};
 use console_data::store::TouchedObjects;
 use console_operations::effect::Effect;
@@ -196,15 +196,12 @@ impl PendingScreen {
         let is_pods = *resource == ResourceKey::of::<Pod>();
         let is_events = *resource == ResourceKey::of::<Event>();
         let TouchedObjects::Some(uids) = touched else { return is_pods || is_events };
-        let is_target = |name: Option<&str>, namespace: Option<&str>| {
-            name == Some(self.target.name.as_str()) && namespace == self.target.namespace.as_deref()
-        };
         match () {
             () if is_pods => uids.iter().any(|uid| self.target.uid.as_ref() == Some(uid)),
-            () if is_events => uids.iter().filter_map(|uid| cx.stores.events().entry(uid)).any(|event| {
-                let about = &event.summary;
-                is_target(about.about_name.as_deref(), about.about_namespace.as_deref())
-            }),
+            () if is_events => {
+                let mut events = uids.iter().filter_map(|uid| cx.stores.events().entry(uid));
+                events.any(|event| is_about(&event, &self.target))
+            }
             () => false,
         }
     }
