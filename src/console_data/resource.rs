@@ -116,7 +116,7 @@ impl Kind {
         Self(Arc::new(facts))
     }
 
-    /// Returns the kind of a type, as every server serves it: for use before discovery answers.
+    /// Returns the kind of a type, as known before discovery answers; only Podium serves its own kinds.
     pub fn of_type<K: TypedKind>() -> Self {
         Self::built_in(K::kind(), K::version())
     }
