@@ -211,6 +211,20 @@ fn a_key_does_what_it_does_in_the_table_of_the_rows_kind_con_3() {
 }
 
 #[test]
+fn a_restart_of_several_workloads_speaks_of_their_pods_con_5() {
+    let mut stage = stage();
+    stage.feed(reset_delta::<Deployment>([deployment("api", 2), deployment("web", 2)]));
+    stage.press(": \"deployments\" enter");
+    for name in ["api", "web"] {
+        select(&mut stage, name);
+        stage.press("space");
+    }
+    stage.press("r");
+    let screen = stage.screen();
+    assert!(screen.contains("Restart 2 workloads") && screen.contains("Their pods are replaced"), "{screen}");
+}
+
+#[test]
 fn an_unavailable_kind_is_reported_and_the_others_are_listed_con_18() {
     let mut stage = stage();
     let refused = |kind: Workload, why| Message::Link(Link::Refused(kind.kind().resource.clone(), why));

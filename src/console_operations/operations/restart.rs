@@ -29,16 +29,17 @@ pub fn show_dialog(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
         let restart = |target| Effect::Act(Box::new(action(target, cx.now)));
         Ok(restarted.iter().map(restart).collect())
     });
-    let pods = match targets {
-        [one] => template::object(cx.stores, one).as_ref().and_then(template::replicas),
-        _ => None,
+    let effect = match targets {
+        [one] => {
+            let pods = match template::object(cx.stores, one).as_ref().and_then(template::replicas) {
+                Some(1) => "pod is".to_owned(),
+                Some(pods) => format!("{pods} pods are"),
+                None => "pods are".to_owned(),
+            };
+            format!("Its {pods} replaced step by step, as its strategy allows.")
+        }
+        _ => "Their pods are replaced step by step, as their strategy allows.".to_owned(),
     };
-    let pods = match pods {
-        Some(1) => "pod is".to_owned(),
-        Some(pods) => format!("{pods} pods are"),
-        None => "pods are".to_owned(),
-    };
-    let effect = format!("Its {pods} replaced step by step, as its strategy allows.");
     vec![Effect::ShowDialog(Box::new(dialog.lines(listing(targets)).line(effect)))]
 }
 
