@@ -491,15 +491,13 @@ async fn build_version(
 
 /// Waits for a change, at most until the step's time.
 async fn next_change(changed: &mut mpsc::Receiver<usize>, clock: &Clock, step: Step) -> Option<usize> {
-    let due = async {
-        match step {
-            Step::WaitUntil(due) => clock.sleep(base::clock::until(clock.now(), due)).await,
-            _ => std::future::pending().await,
-        }
+    let left = match step {
+        Step::WaitUntil(due) => Some(base::clock::until(clock.now(), due)),
+        _ => None,
     };
     tokio::select! {
         subject = changed.recv() => subject,
-        () = due => None,
+        () = clock.sleep_if_some(left) => None,
     }
 }
 

@@ -22,6 +22,7 @@ use super::apply::{self, DEFAULT_NAMESPACE, Depth, Mode, client_of, read_files};
 use super::flags::InstanceArgs;
 use super::output::{api_error, eprint_line, print_line, print_table};
 use super::runtime::runtime;
+use base::clock::if_some;
 use console_data::decoded::TypedApi;
 use extension::scenario::{AllScenarioRuns, RUNS_NAME, RUNS_NAMESPACE, Scenario, ScenarioPhase, ScenarioRun};
 use manifest::Document;
@@ -267,12 +268,7 @@ async fn follow(
     let mut scenarios = TypedApi::<Scenario>::all(client.clone());
     let mut known = None;
     let mut away_since = None;
-    let limit = async {
-        match timeout {
-            Some(timeout) => tokio::time::sleep(timeout).await,
-            None => std::future::pending().await,
-        }
-    };
+    let limit = if_some(timeout.map(tokio::time::sleep));
     tokio::pin!(limit);
     let mut is_limited = true;
     loop {

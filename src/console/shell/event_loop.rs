@@ -16,6 +16,7 @@ use crate::display::Display;
 use crate::job_control::JobSignal;
 use crate::model::Job;
 use crate::terminal;
+use base::clock::if_some;
 use console_data::message::Message;
 use console_data::project::Project;
 use console_toolkit::theme::background;
@@ -98,7 +99,7 @@ impl Shell {
                         return Ok(ExitReason::Quit);
                     }
                 }
-                notice = next_notice(project.as_deref()) => {
+                notice = if_some(project.as_deref().map(Project::next_notice)) => {
                     self.model.dirty = true;
                     if let Some(toast) = notice
                         && let LoopControl::Exit = self.message(Message::Toast(toast)).await?
@@ -280,13 +281,6 @@ impl Shell {
 async fn frame(due: Instant) {
     if Instant::now() < due {
         tokio::time::sleep_until(due).await;
-    }
-}
-
-async fn next_notice(project: Option<&Project>) -> Option<Toast> {
-    match project {
-        Some(project) => project.next_notice().await,
-        None => std::future::pending().await,
     }
 }
 

@@ -19,6 +19,7 @@ use super::inputs::{InputSender, Inputs, PaneInput, PaneSize, inputs};
 use super::outcome::Outcome;
 use super::output::carriage_returns;
 use crate::exec_streams::{self, READ_BYTES, Source};
+use base::clock::if_some;
 use console_data::action::error_text;
 use console_data::container::{default_container, terminal_of};
 use console_data::container_state::statuses;
@@ -265,7 +266,9 @@ impl Shell {
         loop {
             let seen = tokio::select! {
                 seen = pods.next() => seen,
-                () = until(trouble_until) => return Err(SessionEnd::Failed(trouble)),
+                () = if_some(trouble_until.map(tokio::time::sleep_until)) => {
+                    return Err(SessionEnd::Failed(trouble));
+                }
                 input = self.inputs.recv() => {
                     self.early_input(input)?;
                     continue;
@@ -391,14 +394,6 @@ fn exit_code(pod: &Pod, run: &str) -> Option<i32> {
     let states = statuses(pod).flat_map(|status| [&status.state, &status.last_state]);
     let mut ends = states.filter_map(|state| state.as_ref()?.terminated.as_ref());
     ends.find(|end| end.container_id.as_deref() == Some(run)).map(|end| end.exit_code)
-}
-
-/// Waits until a time; forever if there is none.
-async fn until(at: Option<tokio::time::Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
 }
 
 fn terminal_params(container: &str, tty: bool, stdin: bool) -> AttachParams {
