@@ -23,6 +23,7 @@ use sha2::{Digest, Sha256};
 use super::program_files;
 use super::state_files::{directory, file_name, lock, replace};
 use base::hex::hex;
+use base::removal::{remove_tree, unless_missing};
 use images::store::{Input, LoadOptions, Provenance};
 use images::{ImageEntry, ImageReference, ImageStore, remove_unused_names};
 
@@ -111,7 +112,7 @@ impl ImageVersions {
     /// An empty directory for a build's result. No other run has the same: a build of a killed run may go on.
     pub(super) fn work_directory(&self) -> io::Result<WorkDirectory> {
         let work = self.work().join(std::process::id().to_string());
-        remove_directory(&work)?;
+        remove_tree(&work)?;
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&work)?;
         Ok(WorkDirectory(work))
     }
@@ -219,7 +220,7 @@ impl ImageVersions {
         self.write()?;
         for version in gone.iter().filter(|version| version.entry.is_some()) {
             let hash = version.tag.trim_start_matches(TAG_PREFIX);
-            remove_directory(&self.programs.join(hash))?;
+            remove_tree(&self.programs.join(hash))?;
         }
         Ok(names)
     }
@@ -236,7 +237,7 @@ impl ImageVersions {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&images)?;
         let file = images.join(format!("{ENTRIES_PREFIX}{}.yaml", self.file_name));
         if entries.is_empty() {
-            return remove_file(&file).with_context(|| file.display().to_string());
+            return unless_missing(fs::remove_file(&file)).with_context(|| file.display().to_string());
         }
         // JSON is YAML.
         replace(&file, &serde_json::to_vec_pretty(&entries)?)
@@ -295,20 +296,6 @@ fn copy_program(from: &Path, to: &Path) -> io::Result<()> {
         let _ = fs::remove_dir(directory);
     }
     copied
-}
-
-fn remove_directory(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
-}
-
-fn remove_file(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    }
 }
 
 #[cfg(test)]
