@@ -176,10 +176,13 @@ fn invalid_records_of_other_clusters_are_rejected_with_their_line_con_21() {
         (reached(0, 1, silent.clone()), "line 2: unknown attempt 0"),
         (reached(u64::MAX, 1, silent), "line 2: unknown attempt 18446744073709551615"),
         (began(1, 1, "far", true), "line 2: attempt 1 is out of order"),
-        (json!({"at": 1, "forwards": {"id": 3, "told": null}}), "line 2: port-forwards 3 are out of order"),
+        (
+            json!({"at": 1, "forwards": {"id": 3, "told": null}}),
+            "line 2: port-forward screen 3 is out of order",
+        ),
         (
             json!({"at": 1, "forwards": {"id": 0, "told": {"id": 1, "state": "Starting"}}}),
-            "line 2: unknown port-forwards 0",
+            "line 2: unknown port-forward screen 0",
         ),
     ] {
         assert_eq!(parsed(&[beginning(VERSION), line]).map(drop).unwrap_err(), why);

@@ -26,7 +26,7 @@ use tokio::sync::{Notify, mpsc};
 use super::action::{error_text, request_error};
 use super::builtin_kinds::{self, Builtin};
 use super::catalogue;
-use super::decoded::JsonObject;
+use super::decoded::{JsonObject, WatchBackoff};
 use super::links::{Link, UnavailableReason};
 use super::message::Message;
 use super::resource::{Kind, ResourceKey};
@@ -186,7 +186,7 @@ const DISCOVERY_DEBOUNCE: Duration = Duration::from_millis(50);
 /// Runs discovery until the server answers, and again whenever a CustomResourceDefinition changes.
 async fn discover(context: FeedContext) {
     let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(context.client.clone());
-    let mut changes = pin!(watcher(definitions, watcher::Config::default()).default_backoff());
+    let mut changes = pin!(watcher(definitions, watcher::Config::default()).backoff(WatchBackoff::default()));
     let mut known = None;
     let mut failures = 0;
     loop {
