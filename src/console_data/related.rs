@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::catalogue::Catalogue;
@@ -108,7 +108,7 @@ pub fn is_about(event: &StoredObject<'_, Event>, object: &ObjectRef) -> bool {
     let uid = about.about_uid.as_deref().filter(|uid| !uid.is_empty());
     let same_uid = match (&object.uid, uid) {
         // In events about its node, the kubelet writes the node's name instead of its uid.
-        (Some(own), Some(uid)) => uid == own.as_str() || uid == object.name,
+        (Some(own), Some(uid)) => uid == own.as_str() || (object.kind.is::<Node>() && uid == object.name),
         _ => true,
     };
     same_namespace

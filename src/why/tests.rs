@@ -613,7 +613,7 @@ fn ipv6_addresses_of_services_and_pods_are_followed_net_5_net_8() {
     facts.services[0] = service("web", &ips);
     assert_eq!(attempts(&facts, "web"), [at(SERVICE), at(POD)]);
     assert_eq!(attempts(&facts, "[fd00:10:96::7]:8080"), [service_6, pod_6]);
-    // A name is connected to at the address that it has, whatever the primary one is.
+    // A name is connected to at the address that it has, also if another one is primary.
     let ips = json!({"clusterIP": "fd00:10:96::7", "clusterIPs": ["fd00:10:96::7", "10.96.0.7"]});
     facts.services[0] = service("web", &ips);
     assert_eq!(attempts(&facts, "web"), [at(SERVICE), at(POD)]);
