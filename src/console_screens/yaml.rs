@@ -185,10 +185,10 @@ impl View for Yaml {
             // The past does not change.
             ScreenMessage::Shown | ScreenMessage::Changed(..) if self.moment.is_some() => {}
             ScreenMessage::Shown => return vec![self.load()],
-            ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
-                if touched.contains(&self.target) {
-                    return vec![self.load()];
-                }
+            ScreenMessage::Changed(resource, touched)
+                if self.target.kind.resource == resource && touched.contains(&self.target) =>
+            {
+                return vec![self.load()];
             }
             ScreenMessage::Data(data) => match data.take() {
                 Some(YamlData::Travelled(gone)) => return self.travelled(gone),

@@ -211,7 +211,9 @@ impl Writer {
 
     fn acknowledge(&self, group: &[Change]) {
         let Some(last) = group.last().map(|change| change.revision) else { return };
-        group.iter().for_each(|change| change.object.release_json());
+        for change in group {
+            change.object.release_json();
+        }
         self.publish.send_modify(|state| state.durable = last);
         self.signals.mark_group_durable(group);
     }

@@ -113,7 +113,7 @@ pub fn walk(facts: &Facts, question: &ConnectionQuestion) -> Result<Walk, UsageE
     let Some(resolved) = resolve(facts, question, source, &mut walk) else { return Ok(walk) };
     match resolved {
         ResolvedDestination::Service(service, ip) => {
-            to_service(facts, question, source, service, ip, &mut walk)?
+            to_service(facts, question, source, service, ip, &mut walk)?;
         }
         ResolvedDestination::Pod(pod, ip) => to_pod(facts, question, pod, ip, &mut walk)?,
         ResolvedDestination::Address(ip) => to_address(facts, question, ip, &mut walk)?,

@@ -191,10 +191,10 @@ impl View for VersionsScreen {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened | ScreenMessage::Shown => return self.request_versions(),
-            ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
-                if touched.contains(&self.target) {
-                    return self.request_versions();
-                }
+            ScreenMessage::Changed(resource, touched)
+                if self.target.kind.resource == resource && touched.contains(&self.target) =>
+            {
+                return self.request_versions();
             }
             ScreenMessage::Data(data) => {
                 let Some(data) = data.take() else { return Vec::new() };
