@@ -27,3 +27,24 @@ fn needs_escapes(text: &[u8]) -> bool {
         .any(|word| has_below(word, 0x20) || has(word, b'"') || has(word, b'\\'))
         || rest.iter().any(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_written_as_by_serde_json() {
+        let signs = ('\0'..='\u{ff}').chain(['€', '😀', '\u{2028}']);
+        for (sign, length) in signs.flat_map(|sign| (0..18).map(move |length| (sign, length))) {
+            for before in 0..=length {
+                let text = format!("{}{sign}{}", "x".repeat(before), "é".repeat(length - before));
+                let mut json = b"[".to_vec();
+                write_text(&text, &mut json);
+                assert_eq!(
+                    str::from_utf8(&json),
+                    Ok(&*format!("[{}", serde_json::to_string(&text).unwrap()))
+                );
+            }
+        }
+    }
+}
