@@ -176,18 +176,14 @@ impl Store {
     /// Stores a new object.
     pub fn create(&self, object: Object) -> Result<Arc<Object>, WriteError> {
         self.admit()?;
-        // Until the disk has written it: the object is encoded once for its size and its record.
-        object.hold_json();
-        let (bytes, object) = (object.size(), object.packed());
+        let (bytes, object) = sized(object);
         self.write(object.kind(), |state| state.create(object, bytes))
     }
 
     /// Stores a new version of the object that is at revision `expected` now.
     pub fn replace(&self, object: Object, expected: Revision) -> Result<Arc<Object>, WriteError> {
         if is_on_its_way_out(&object) { self.admit_deletion() } else { self.admit() }?;
-        // Until the disk has written it: the object is encoded once for its size and its record.
-        object.hold_json();
-        let (bytes, object) = (object.size(), object.packed());
+        let (bytes, object) = sized(object);
         self.write(object.kind(), |state| state.replace(object, bytes, expected))
     }
 
@@ -335,6 +331,13 @@ impl Store {
             _ => self.inner.faults.view_limit(kind).unwrap_or(Revision(u64::MAX)),
         }
     }
+}
+
+/// Returns the size of an object, and the object as it is stored. It is encoded once for its size and its record: its JSON
+/// stays until the disk has written it.
+fn sized(object: Object) -> (usize, Object) {
+    object.hold_json();
+    (object.size(), object.packed())
 }
 
 /// Returns whether this version leads to the removal of data, so that even a full disk accepts it. Every version of a
