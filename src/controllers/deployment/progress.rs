@@ -228,7 +228,9 @@ pub(super) fn check_after(
 ) -> Option<Duration> {
     let deadline = deadline(deployment)?;
     let progressing = condition(status, PROGRESSING)?;
-    if is_complete(deployment, status) || reason_of(progressing) == reason::TIMED_OUT {
+    // A rollout that has ended has no deadline, even if one of its pods fails later.
+    let has_ended = matches!(reason_of(progressing), reason::AVAILABLE | reason::TIMED_OUT);
+    if has_ended || is_complete(deployment, status) {
         return None;
     }
     // One second more, because conditions have whole seconds.

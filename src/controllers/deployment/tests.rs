@@ -1,8 +1,13 @@
-//! The rollout's arithmetic with numbers up to the limits of their type.
+//! The rollout's arithmetic with numbers up to the limits of their type, and the time of its next check.
 
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use proptest::prelude::*;
+use serde_json::json;
 
+use super::progress::check_after;
 use super::view::{Budget, ReplicaSetView, View, testing};
 use super::{rolling, scaling};
 
@@ -46,5 +51,24 @@ proptest! {
         for resize in rolling::next_step(&view).into_iter().chain(scaling::next_step(&view)) {
             prop_assert!(resize.to >= 0, "{resize:?}");
         }
+    }
+}
+
+/// Checking an ended rollout again and again finds nothing: it cannot exceed its deadline.
+#[test]
+fn only_a_rollout_that_runs_is_checked_at_its_deadline_dep_5() {
+    for (reason, expected) in [
+        ("ReplicaSetUpdated", Some(Duration::from_secs(301))),
+        ("NewReplicaSetAvailable", None),
+        ("ProgressDeadlineExceeded", None),
+    ] {
+        let deployment: Deployment = serde_json::from_value(json!({
+            "spec": {"replicas": 2, "progressDeadlineSeconds": 600, "selector": {}, "template": {}},
+            "status": {"replicas": 2, "updatedReplicas": 2, "availableReplicas": 1, "conditions": [{
+                "type": "Progressing", "status": "True", "reason": reason,
+                "lastUpdateTime": "2026-11-21T00:55:00Z"}]}}))
+        .unwrap();
+        let now = "2026-11-21T01:00:00Z".parse().unwrap();
+        assert_eq!(check_after(&deployment, deployment.status.as_ref().unwrap(), now), expected, "{reason}");
     }
 }
