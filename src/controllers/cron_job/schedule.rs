@@ -62,9 +62,8 @@ impl ScheduleTimes<'_> {
     /// Returns the time until the next scheduled time; `None` if there is none.
     pub(super) fn until_next(&self, now: Timestamp) -> Option<Duration> {
         let from = match self.schedule_state(now, None) {
-            Ok(ScheduleState { latest: Some(latest), .. }) => latest,
-            Ok(ScheduleState { since, missed: 0, .. }) => since,
-            _ => now,
+            Ok(ScheduleState { latest, since, .. }) => latest.unwrap_or(since),
+            Err(UnsatisfiableSchedule) => now,
         };
         let next = self.next_after(from)?;
         Some(until(now, next) + DELTA)
@@ -91,13 +90,14 @@ impl ScheduleTimes<'_> {
         if between < 1 {
             return Err(UnsatisfiableSchedule);
         }
-        // The times may be unevenly spaced: step through them one by one near the end.
+        // Step through the times one by one near the end. Unevenly spaced ones may have none there.
         let missed = now.duration_since(first).as_secs() / between + 1;
         let near = SignedDuration::from_secs((missed - 2) * between);
         let mut latest = None;
         let mut at = first.checked_add(near).ok().and_then(|near| self.next_after(near));
         for _ in 0..MANY {
             let Some(time) = at.filter(|time| *time <= now) else {
+                let latest = latest.or_else(|| self.latest_after(first, now));
                 return Ok(ScheduleState { since, latest, missed });
             };
             latest = Some(time);
@@ -179,6 +179,8 @@ mod tests {
             // Times that are unevenly spaced.
             ("30 6-16/4 * * 1-5", None, None, "24T12:00:00", "24T10:30:00 then 9000"),
             ("0 0 1 * *", None, None, "30T23:00:00", "nothing then 3600"),
+            // A day lies between the first two times, and a month after them.
+            ("0 0 22,23 * *", None, None, "30T12:00:00", "23T00:00:00 then 1857600"),
             ("@every 1h30m", None, None, "21T05:00:00", "21T04:30:00 then 3600"),
             (
                 "0 0 31 2 *",
