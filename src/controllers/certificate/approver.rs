@@ -2,13 +2,12 @@
 //! `certificatesigningrequests/nodeclient` gets a node's first certificate, a node that may `…/selfnodeclient` its
 //! next one.
 
-use k8s_openapi::api::certificates::v1::{CertificateSigningRequest, CertificateSigningRequestCondition};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 
-use super::has;
+use super::{answer, has};
 use crate::context::Context;
 use api::{Api, Part, WriteOptions};
 use apimachinery::certificates::{KUBELET_CLIENT_SIGNER, parsed};
-use base::clock::time;
 use object::{Key, Kind};
 use reconcile::{Cache, ReconcileError, Reconciler, ignore_not_found};
 
@@ -49,7 +48,7 @@ impl Reconciler for Approver {
         let Some((_, message)) = recognized.into_iter().find(|(subresource, _)| may(subresource)) else {
             return Ok(());
         };
-        let now = time(self.api.clock().now());
+        let now = self.api.clock().now();
         let options = WriteOptions::default();
         let changed =
             self.api.change(Kind::CertificateSigningRequest, key, Part::Approval, &options, |current| {
@@ -60,18 +59,12 @@ impl Reconciler for Approver {
                     && is_pending(current)
                 {
                     let status = current.status.get_or_insert_default();
-                    status.conditions.get_or_insert_default().push(CertificateSigningRequestCondition {
-                        type_: "Approved".into(),
-                        status: "True".into(),
-                        reason: Some("AutoApproved".into()),
-                        message: Some((*message).into()),
-                        last_update_time: Some(now.clone()),
-                        last_transition_time: Some(now.clone()),
-                    });
+                    let approved = answer("Approved", "AutoApproved", message, now);
+                    status.conditions.get_or_insert_default().push(approved);
                 }
                 Ok(next)
             });
-        Ok(ignore_not_found(changed.map(drop))?)
+        Ok(ignore_not_found(changed)?)
     }
 }
 

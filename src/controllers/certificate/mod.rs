@@ -70,7 +70,10 @@ impl Reconciler for Signer {
             let status = current.status.get_or_insert_with(CertificateSigningRequestStatus::default);
             match &signed {
                 Ok(pem) => status.certificate = Some(ByteString(pem.clone().into_bytes())),
-                Err(why) => status.conditions.get_or_insert_default().push(failed(why, now)),
+                Err(why) => {
+                    let failed = answer("Failed", "SignerValidationFailure", why, now);
+                    status.conditions.get_or_insert_default().push(failed);
+                }
             }
         });
         Ok(ignore_not_found(changed)?)
@@ -99,11 +102,12 @@ fn life(requested: Option<i32>) -> SignedDuration {
     requested.map_or(LONGEST_LIFE, |s| SignedDuration::from_secs(s.into()).clamp(SHORTEST_LIFE, LONGEST_LIFE))
 }
 
-fn failed(message: &str, now: Timestamp) -> CertificateSigningRequestCondition {
+/// Returns a condition that answers a request.
+fn answer(type_: &str, reason: &str, message: &str, now: Timestamp) -> CertificateSigningRequestCondition {
     CertificateSigningRequestCondition {
-        type_: "Failed".into(),
+        type_: type_.into(),
         status: "True".into(),
-        reason: Some("SignerValidationFailure".into()),
+        reason: Some(reason.into()),
         message: Some(message.into()),
         last_update_time: Some(time(now)),
         last_transition_time: Some(time(now)),
