@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use ring::hmac;
 use serde_json::json;
 
+use super::bootstrap_token::expiration;
 use super::context::Context;
 use api::{Api, Change};
 use base::clock::until;
@@ -110,13 +111,7 @@ impl Token {
             return None;
         }
         let key = text("token-secret").filter(|key| !key.is_empty())?;
-        // An invalid time counts as expired.
-        let has_end = secret
-            .data
-            .as_ref()
-            .is_some_and(|data| data.get("expiration").is_some_and(|end| !end.0.is_empty()));
-        let end = || text("expiration").and_then(|end| end.parse().ok()).unwrap_or(Timestamp::UNIX_EPOCH);
-        Some(Self { id: id.into(), secret: key.into(), expires: has_end.then(end) })
+        Some(Self { id: id.into(), secret: key.into(), expires: expiration(secret) })
     }
 
     fn is_over(&self, now: Timestamp) -> bool {

@@ -46,7 +46,7 @@ fn is_token(key: &Key, secret: &Secret) -> bool {
 }
 
 /// Returns the time at which a token expires; an empty text is no time, an invalid one counts as expired.
-fn expiration(secret: &Secret) -> Option<Timestamp> {
+pub(super) fn expiration(secret: &Secret) -> Option<Timestamp> {
     let text = &secret.data.as_ref()?.get("expiration").filter(|text| !text.0.is_empty())?.0;
     let text = std::str::from_utf8(text).unwrap_or("not a time");
     Some(text.parse().unwrap_or(Timestamp::UNIX_EPOCH))
