@@ -18,6 +18,7 @@ use api::{Api, ApiError, DeleteOptions};
 use base::sort::CollectMap;
 use object::well_known::label;
 use object::{ClusterDomain, Key, Kind, TypedKind};
+use reconcile::ignore_not_found;
 
 /// The offset of the API's address within the range of services: the first address, as in every Kubernetes cluster.
 pub(super) const API_OFFSET: u32 = 1;
@@ -124,10 +125,7 @@ pub(super) fn no_dns(api: &Api) -> Result<(), ApiError> {
 
 /// Deletes an object that may exist.
 fn delete_if_exists(api: &Api, kind: Kind, key: &Key) -> Result<(), ApiError> {
-    match api.delete(kind, key, &DeleteOptions::default()) {
-        Err(error) if !error.is_not_found() => Err(error),
-        _ => Ok(()),
-    }
+    ignore_not_found(api.delete(kind, key, &DeleteOptions::default()))
 }
 
 fn of_ipv6(service: &Key) -> Key {

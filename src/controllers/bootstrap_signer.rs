@@ -81,7 +81,7 @@ impl Reconciler for BootstrapSigner {
                 }
                 Ok(())
             });
-            ignore_not_found(modified.map(drop))?;
+            ignore_not_found(modified)?;
         }
         match tokens.iter().filter_map(|token| token.expires).min() {
             Some(first) => Err(ReconcileError::After(until(now, first))),

@@ -49,7 +49,7 @@ impl Reconciler for Aggregation {
             }
             Ok(())
         });
-        Ok(ignore_not_found(changed.map(drop))?)
+        Ok(ignore_not_found(changed)?)
     }
 }
 

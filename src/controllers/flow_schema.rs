@@ -69,7 +69,7 @@ impl Reconciler for FlowSchemas {
             });
             Ok(())
         });
-        Ok(ignore_not_found(written.map(drop))?)
+        Ok(ignore_not_found(written)?)
     }
 }
 

@@ -177,7 +177,7 @@ impl Reconciler for ServiceCidrController {
             conditions::set(object.status.get_or_insert_default().conditions.get_or_insert_default(), next);
             Ok(())
         });
-        Ok(ignore_not_found(written.map(drop))?)
+        Ok(ignore_not_found(written)?)
     }
 }
 

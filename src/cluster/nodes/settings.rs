@@ -14,6 +14,7 @@ use api::{Api, ApiError};
 use base::clock::time;
 use object::Key;
 use object::well_known::annotation::PODIUM_NODE_SETTINGS;
+use reconcile::ignore_not_found;
 
 /// The last applied settings, as the annotation holds them.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -104,14 +105,10 @@ pub(super) fn apply_to(
 ) -> Result<(), ApiError> {
     let (none, now) = (NodeSettings::default(), api.clock().now());
     let settings = all.iter().find(|settings| settings.name == name).unwrap_or(&none);
-    let applied = api.modify::<Node>(&Key::new("", name), |fresh| {
+    ignore_not_found(api.modify::<Node>(&Key::new("", name), |fresh| {
         apply(fresh, settings, zone_defaults, now);
         Ok(())
-    });
-    match applied {
-        Err(error) if !error.is_not_found() => Err(error),
-        _ => Ok(()),
-    }
+    }))
 }
 
 #[cfg(test)]

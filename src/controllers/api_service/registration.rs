@@ -58,7 +58,7 @@ impl Reconciler for RegistrationController {
             },
             RegistrationAction::Delete(uid) => {
                 let deleted = self.api.delete(Kind::APIService, key, &DeleteOptions::uid(uid));
-                ignore_gone(deleted.map(drop))?;
+                ignore_gone(deleted)?;
             }
             RegistrationAction::Write(desired) => {
                 let written = self.api.modify::<APIService>(key, |fresh| {
@@ -67,7 +67,7 @@ impl Reconciler for RegistrationController {
                     }
                     Ok(())
                 });
-                ignore_not_found(written.map(drop))?;
+                ignore_not_found(written)?;
             }
         }
         self.corrected.lock().insert(key.name.clone());

@@ -266,8 +266,7 @@ impl Collector {
                 self.queue.add_rate_limited(object.uid().to_string());
                 Ok(())
             }
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
+            deleted => ignore_not_found(deleted),
         }
     }
 }
