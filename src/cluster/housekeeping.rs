@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use api::controller_status::Subsystem;
 use api::{Api, DeleteOptions};
@@ -48,7 +48,7 @@ async fn hold_events(api: Api, most: usize, rounds: Arc<WorkLoop>) {
         }
         let round = rounds.begin(format!("{too_many} events above the limit"));
         let mut events = api.list_as::<Event>(None);
-        events.order_by_cached_key(|event| last_happened(event).map(|time| time.0));
+        events.order_by_cached_key(|event| last_happened(event));
         for event in events.iter().take(too_many) {
             remove(&api, event);
         }
@@ -61,8 +61,10 @@ fn remove(api: &Api, event: &SharedObject<Event>) {
     let _ = api.delete(Kind::Event, &event.key(), &DeleteOptions::uid(event.uid()));
 }
 
-fn last_happened(event: &Event) -> Option<&Time> {
-    event.last_timestamp.as_ref().or(event.metadata.creation_timestamp.as_ref())
+fn last_happened(event: &Event) -> Option<Timestamp> {
+    let of_series = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref());
+    let last = event.last_timestamp.as_ref().or(event.metadata.creation_timestamp.as_ref());
+    of_series.map(|time| time.0).max(last.map(|time| time.0))
 }
 
 async fn run(api: Api, rounds: Arc<WorkLoop>) {
@@ -86,7 +88,7 @@ async fn run(api: Api, rounds: Arc<WorkLoop>) {
 fn expire_events(api: &Api) {
     let (now, keep) = (api.clock().now(), api.timings().event_ttl.0);
     for event in api.list_as::<Event>(None) {
-        if last_happened(&event).is_some_and(|last| since(now, last.0) > keep) {
+        if last_happened(&event).is_some_and(|last| since(now, last) > keep) {
             remove(api, &event);
         }
     }
@@ -97,8 +99,8 @@ mod tests {
     use super::*;
     use api::ApiConfig;
     use base::clock::Clock;
-    use k8s_openapi::api::core::v1::Namespace;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use k8s_openapi::api::core::v1::{EventSeries, Namespace};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
     use store::Store;
 
     /// History is bounded by time, as etcd's is (API-4).
@@ -157,9 +159,15 @@ mod tests {
         start(&api, &tasks);
         let last_timestamp = Some(clock.time());
         api.create_as(Event { metadata: meta("e"), last_timestamp, ..Event::default() }).unwrap();
+        // An event of events.k8s.io that occurs again after half an hour.
+        let last_observed_time = Some(MicroTime(clock.now() + Duration::from_mins(30)));
+        let series = Some(EventSeries { count: Some(2), last_observed_time });
+        api.create_as(Event { metadata: meta("series"), series, ..Event::default() }).unwrap();
         clock.sleep(Duration::from_secs(3590)).await;
-        assert_eq!(api.count(Kind::Event), 1);
+        assert_eq!(api.count(Kind::Event), 2);
         clock.sleep(Duration::from_mins(2)).await;
+        assert_eq!(api.count(Kind::Event), 1);
+        clock.sleep(Duration::from_mins(30)).await;
         assert_eq!(api.count(Kind::Event), 0);
         tasks.stop().await;
     }
