@@ -74,12 +74,12 @@ pub(super) fn start(
         Some(fabric) => Ok(faults::Network { rules: seam.clone(), detours: fabric.clone() }),
     };
     faults::start(api, caches, tasks, to_break);
-    let proxy = match fabric.filter(|_| !config.is_disabled("proxy")) {
+    let proxy = match fabric {
+        _ if config.is_disabled("proxy") => None,
         Some(fabric) => serve_inside(api, caches, tasks, config, addresses, fabric, seam)
             .map_err(|error| ApiError::Internal(error.to_string()))?,
         None => Some(ProxyConfig { services: addresses.services(), low_ports, connections: 0, inside: None }),
     };
-    let proxy = proxy.filter(|_| !config.is_disabled("proxy"));
     let on_machine = proxy.as_ref().map(|proxy| match &proxy.inside {
         Some(inside) => inside.mirrors.clone(),
         None => Mirrors::of_loopback(low_ports),

@@ -14,7 +14,7 @@ use api::{Api, ApiError};
 use base::count::counted;
 use base::task::Tasks;
 use k8s_openapi::api::core::v1::Namespace;
-use object::conditions::{self, ConditionStatus};
+use object::conditions;
 use object::well_known::condition::PODIUM_STATE_DIFFERS;
 use object::{Key, Kind};
 use reconcile::{Caches, Difference, Recorder, WorkLoop};
@@ -119,11 +119,9 @@ fn report(api: &Api, recorder: &Recorder, found: &SelfCheckReport) -> Result<(),
     let key = Key::new("", "kube-system");
     let message = found.message();
     let namespace = api.get_as::<Namespace>(&key)?;
-    let all = |namespace: &Namespace| {
-        namespace.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default()
-    };
-    let current = all(&namespace).into_iter().find(|condition| condition.type_ == PODIUM_STATE_DIFFERS);
-    if current.as_ref().and_then(|condition| condition.message.as_ref()) == message.as_ref() {
+    let all = namespace.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let current = conditions::get(all, PODIUM_STATE_DIFFERS);
+    if current.and_then(|condition| condition.message.as_ref()) == message.as_ref() {
         return Ok(());
     }
     match &message {
@@ -135,20 +133,14 @@ fn report(api: &Api, recorder: &Recorder, found: &SelfCheckReport) -> Result<(),
     }
     let now = api.clock().time();
     let written = api.modify_status::<Namespace>(&key, |namespace| {
-        let mut conditions = all(namespace);
-        conditions.retain(|condition| message.is_some() || condition.type_ != PODIUM_STATE_DIFFERS);
-        if let Some(message) = &message {
-            let condition = conditions::new(
-                PODIUM_STATE_DIFFERS,
-                ConditionStatus::True,
-                "Different",
-                message.as_str(),
-                now.clone(),
-            );
-            conditions::set(&mut conditions, condition);
+        let all = &mut namespace.status.get_or_insert_default().conditions;
+        match message.as_deref() {
+            Some(message) => {
+                let next = conditions::new(PODIUM_STATE_DIFFERS, true, "Different", message, now.clone());
+                conditions::set(all.get_or_insert_default(), next);
+            }
+            None => conditions::remove(all, PODIUM_STATE_DIFFERS),
         }
-        namespace.status.get_or_insert_default().conditions =
-            Some(conditions).filter(|conditions| !conditions.is_empty());
         Ok(())
     });
     written.map(drop)
