@@ -1,7 +1,6 @@
 //! `podium ps` and `podium stop`: list this machine's instances and stop them.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Signal, pidfd_send_signal};
@@ -12,6 +11,7 @@ use super::output::{print_line, print_table};
 use super::user_ids;
 use cluster::{DataDir, NetworkEntry, remove_leftover_network, running_instance};
 use host::running_hosts::{RunningHost, process, running_hosts, wait_for_end};
+use object::time::human_duration;
 
 /// Lists the node hosts of this user.
 pub(super) fn list() {
@@ -35,21 +35,10 @@ fn row(host: &RunningHost) -> [String; 6] {
         host.node(),
         host.pid.to_string(),
         host.pods().map_or("?".into(), |pods| pods.to_string()),
-        age(host.age),
+        human_duration(host.age.as_secs().cast_signed()),
         claimed,
         if host.data_dir().is_dir() { place.to_string() } else { format!("{place} (gone)") },
     ]
-}
-
-/// `3d4h`, as kubectl shows ages.
-fn age(age: Duration) -> String {
-    let seconds = age.as_secs();
-    match seconds {
-        0..120 => format!("{seconds}s"),
-        120..7200 => format!("{}m", seconds / 60),
-        7200..172_800 => format!("{}h", seconds / 3600),
-        _ => format!("{}d{}h", seconds / 86_400, seconds % 86_400 / 3600),
-    }
 }
 
 /// Stops the instance of a data directory, and ends the hosts that an earlier instance left there; then deletes the data,
@@ -116,16 +105,4 @@ fn stop_instance(directory: &Path) -> Result<bool> {
 /// Returns the path as running instances report it; a path that no longer exists is only made absolute.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_read_as_kubectls() {
-        for (seconds, text) in [(5, "5s"), (119, "119s"), (600, "10m"), (7300, "2h"), (273_600, "3d4h")] {
-            assert_eq!(age(Duration::from_secs(seconds)), text);
-        }
-    }
 }

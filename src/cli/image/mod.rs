@@ -18,6 +18,7 @@ use clap::Subcommand;
 use super::flags::InstanceArgs;
 use super::output::{eprint_line, print_line};
 use super::user_ids;
+use base::count::counted;
 use base::decimal_size::decimal_size;
 use cluster::{ConfigFile, Images, open_images};
 use host::ImageUsers;
@@ -147,7 +148,8 @@ fn prune(instance: &InstanceArgs, all: bool) -> Result<()> {
         print_line(&format!("deleted {}", image.id));
     }
     let bytes = removed.iter().map(|image| image.size_bytes).sum();
-    print_line(&format!("{} images removed, with {} of files", removed.len(), decimal_size(bytes)));
+    let images = counted(removed.len(), "image");
+    print_line(&format!("{images} removed, with {} of files", decimal_size(bytes)));
     Ok(())
 }
 
