@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use object::node::is_ready;
@@ -179,10 +179,11 @@ impl Builder {
         let cluster = Cluster::new(running, parts);
         nodes_ready(&cluster).await?;
         if has_accounts {
-            default_account(&cluster).await?;
+            object_exists(&cluster, Kind::ServiceAccount, "default").await?;
         }
         if has_roots {
-            default_roots(&cluster).await?;
+            // Every pod mounts it.
+            object_exists(&cluster, Kind::ConfigMap, "kube-root-ca.crt").await?;
         }
         definitions::install(cluster.api(), definitions).await?;
         Ok(cluster)
@@ -271,28 +272,8 @@ async fn nodes_ready(cluster: &Cluster) -> Result<(), Error> {
         .await
 }
 
-/// Waits until the namespace `default` has its service account.
-async fn default_account(cluster: &Cluster) -> Result<(), Error> {
-    let api = cluster.api();
-    let account = Key::new("default", "default");
-    until(
-        api,
-        Kind::ServiceAccount,
-        || "ServiceAccount default/default does not exist".into(),
-        || api.get_as::<ServiceAccount>(&account).ok().map(drop),
-    )
-    .await
-}
-
-/// Waits until the ConfigMap exists that every pod of the namespace `default` mounts.
-async fn default_roots(cluster: &Cluster) -> Result<(), Error> {
-    let api = cluster.api();
-    let roots = Key::new("default", "kube-root-ca.crt");
-    until(
-        api,
-        Kind::ConfigMap,
-        || "ConfigMap default/kube-root-ca.crt does not exist".into(),
-        || api.get_as::<ConfigMap>(&roots).ok().map(drop),
-    )
-    .await
+/// Waits until the namespace `default` has an object of this kind and name.
+async fn object_exists(cluster: &Cluster, kind: Kind, name: &str) -> Result<(), Error> {
+    let (api, key) = (cluster.api(), Key::new("default", name));
+    until(api, kind, || format!("{kind} {key} does not exist"), || api.get(kind, &key).ok().map(drop)).await
 }

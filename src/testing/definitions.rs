@@ -1,12 +1,10 @@
 //! CustomResourceDefinitions of a test: from types, texts and files; established before the test continues.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceDefinition, CustomResourceDefinitionCondition,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use api::Api;
 use manifest::{Document, ManifestError};
-use object::{Key, Kind};
+use object::{Key, Kind, conditions};
 
 use super::error::Error;
 use super::wait::until;
@@ -72,13 +70,11 @@ async fn established(api: &Api, name: String) -> Result<(), Error> {
     let late = || format!("CustomResourceDefinition {name} is not established");
     let verdict = until(api, Kind::CustomResourceDefinition, late, || {
         let definition = api.get_as::<CustomResourceDefinition>(&key).ok()?;
-        let conditions = definition.status.as_ref()?.conditions.clone().unwrap_or_default();
-        let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
-        let is = |condition: &CustomResourceDefinitionCondition, status: &str| condition.status == status;
-        if find("Established").is_some_and(|condition| is(condition, "True")) {
+        let all = definition.status.as_ref()?.conditions.as_ref();
+        if conditions::is_true(all, "Established") {
             return Some(Ok(()));
         }
-        let refused = find("NamesAccepted").filter(|condition| is(condition, "False"))?;
+        let refused = conditions::get(all, "NamesAccepted").filter(|names| names.status == "False")?;
         Some(Err(refused.message.clone().unwrap_or_else(|| "its names are not accepted".into())))
     });
     let verdict = verdict.await?;
