@@ -1,7 +1,6 @@
 //! Updates of the kernel's rules with many services and policies (NET-6, NET-8): the time from a change of an object to
 //! the kernel's acknowledgment, in a fabric of this process, with an API that has no other clients.
 
-use std::future::Future;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
@@ -205,24 +204,18 @@ fn service(followed: &RulesFixture, number: u32) -> Result<()> {
 
 /// Waits until a map of the rules in force has this many elements.
 async fn until_elements(map: &str, count: u32) -> Result<()> {
-    let nft = nft()?;
-    let is_there = || -> Result<bool> {
+    let (nft, started) = (nft()?, Instant::now());
+    loop {
         let mut has = None;
         for table in nft.tables(Family::V4)? {
             has = nft.sets(&table)?.into_iter().find(|set| set.name == map).and_then(|set| set.elements);
         }
-        Ok(has.context("the kernel does not report the number of elements of a set")? == count)
-    };
-    wait_for(|| async { is_there() }).await
-}
-
-async fn wait_for<F: Future<Output = Result<bool>>>(is: impl Fn() -> F) -> Result<()> {
-    let started = Instant::now();
-    while !is().await? {
+        if has.context("the kernel does not report the number of elements of a set")? == count {
+            return Ok(());
+        }
         anyhow::ensure!(started.elapsed() < STEP_TIMEOUT, "timed out waiting for the rules");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    Ok(())
 }
 
 async fn of_policies(found: &mut Rules) -> Result<()> {
