@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -29,6 +29,7 @@ use super::instance::with_timeout;
 use super::processes::{Process, inside, namespaces};
 use super::verify::verify;
 use cluster::running_instance;
+use object::node::is_ready;
 
 /// Time for all objects to reach their desired state once the faults are over.
 pub(super) const CONVERGE_TIMEOUT: Duration = Duration::from_mins(2);
@@ -56,10 +57,8 @@ pub(super) async fn wait_until_converged(client: &Client) -> Result<Duration, St
 async fn unfinished(client: &Client) -> Result<Option<String>> {
     let all = ListParams::default();
     for node in with_timeout(Api::<Node>::all(client.clone()).list(&all)).await? {
-        let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        let ready = conditions.filter(|one| one.type_ == "Ready").any(|one| one.status == "True");
         let open = node.spec.as_ref().and_then(|spec| spec.unschedulable) != Some(true);
-        if !ready || !open {
+        if !is_ready(&node) || !open {
             return Ok(Some(format!("node {} is not ready, or it is cordoned", node.name_any())));
         }
     }
@@ -188,11 +187,7 @@ pub(super) async fn identities(client: &Client, place: &TortureDir, findings: &F
             (0..replicas).map(|number| format!("{}-{number}", set.name_any())).collect::<Vec<_>>()
         })
         .collect();
-    for entry in fs::read_dir(place.witness())?.flatten() {
-        let path = entry.path();
-        if path.extension().is_none_or(|extension| extension != "lock") {
-            continue;
-        }
+    for path in holder_files(place, "lock")? {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let lock = fs::File::open(&path)?;
         let held = flock(&lock, FlockOperation::NonBlockingLockShared).is_err();
@@ -269,10 +264,14 @@ impl Traces {
 /// Returns true if a holder has recently recorded that another process holds its identity. Reads only the ends of the
 /// logs; the full check follows at the end of the torture.
 pub(super) fn has_clash(place: &TortureDir) -> bool {
-    let entries = fs::read_dir(place.witness()).into_iter().flatten().flatten();
-    let logs = entries.map(|entry| entry.path());
-    let logs = logs.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
+    let logs = holder_files(place, "log").into_iter().flatten();
     logs.filter_map(|path| ending(&path).ok()).any(|text| text.contains("\"clash\""))
+}
+
+/// Returns the holders' files with this extension.
+fn holder_files(place: &TortureDir, extension: &str) -> io::Result<Vec<PathBuf>> {
+    let paths = fs::read_dir(place.witness())?.flatten().map(|entry| entry.path());
+    Ok(paths.filter(|path| path.extension().is_some_and(|known| known == extension)).collect())
 }
 
 /// Reads the end of a file.
@@ -289,11 +288,7 @@ fn ending(path: &Path) -> io::Result<String> {
 /// Checks the logs of all holders. Returns the numbers of identities, of processes and of torn lines.
 pub(super) fn logs(place: &TortureDir, findings: &Findings) -> Result<(usize, usize, usize)> {
     let mut sum = (0, 0, 0);
-    for entry in fs::read_dir(place.witness())?.flatten() {
-        let path = entry.path();
-        if path.extension().is_none_or(|extension| extension != "log") {
-            continue;
-        }
+    for path in holder_files(place, "log")? {
         let verdict = verify(&String::from_utf8_lossy(&fs::read(&path)?));
         let identity = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         for violation in &verdict.violations {

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use kube::Client;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
@@ -147,17 +148,26 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
     if let Some(MistakeKind::Beside(mistake)) = request.mistake {
         mistake.make(&driver.dir, &clients)?;
     }
-    let right = heal_everything(driver, &clients);
-    tokio::select! {
-        right = right => right?,
-        () = ends.wait_interrupt() => return Ok("stopped by a second signal before the final checks ran".into()),
-    }
-    let client = driver.client()?;
-    let converged = tokio::select! {
-        settled = final_checks::wait_until_converged(&client) => settled,
+    let client = tokio::select! {
+        checked = check_at_rest(driver, &clients) => checked?,
         () = ends.wait_interrupt() => return Ok("stopped by a second signal before the final checks ran".into()),
     };
-    match converged {
+    let summary = clients.end(client).await.context("clients")?;
+    let traces = Traces::of(&driver.dir);
+    if let Err(error) = driver.stop().await {
+        findings.violation("SAFE-7", &format!("{error:#}"));
+    }
+    traces.check_nothing_remains(&driver.dir, &findings).await?;
+    findings.record("stopped");
+    Ok(summary)
+}
+
+/// Undoes all faults and checks the cluster at rest. Returns a client of it.
+async fn check_at_rest(driver: &mut Driver, clients: &Clients) -> Result<Client> {
+    let findings = driver.findings.clone();
+    heal_everything(driver, clients).await?;
+    let client = driver.client()?;
+    match final_checks::wait_until_converged(&client).await {
         Ok(after) => {
             findings.record(&format!("all objects match their specs after {:.1} s", after.as_secs_f64()));
         }
@@ -167,19 +177,9 @@ async fn torture_cluster(request: &TortureRequest, plan: &mut Plan, driver: &mut
     }
     final_checks::identities(&client, &driver.dir, &findings).await?;
     final_checks::snapshots(&driver.dir, &findings);
-    let seen = tokio::select! {
-        seen = see_ends_after_a_heal(driver, &clients) => seen,
-        () = ends.wait_interrupt() => return Ok("stopped by a second signal before the final checks ran".into()),
-    };
+    let seen = see_ends_after_a_heal(driver, clients).await;
     seen.context("cannot check the ends of containers after a heal")?;
-    let summary = clients.end(client).await.context("clients")?;
-    let traces = Traces::of(&driver.dir);
-    if let Err(error) = driver.stop().await {
-        findings.violation("SAFE-7", &format!("{error:#}"));
-    }
-    traces.check_nothing_remains(&driver.dir, &findings).await?;
-    findings.record("stopped");
-    Ok(summary)
+    Ok(client)
 }
 
 /// Time for which the kubelets are down at the end.
