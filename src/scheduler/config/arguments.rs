@@ -1,6 +1,5 @@
 //! `pluginConfig`: the arguments of plugins.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::NodeAffinity;
@@ -11,36 +10,21 @@ use serde_json::Value;
 use super::ConfigError;
 use super::names::{PluginName, all_names, named};
 use super::spread_arguments;
-use crate::framework::{Plugin, PluginId};
+use crate::framework::PluginId;
+use crate::plugins::PluginSettings;
 use crate::plugins::scoring::{MAX_POINT, ResourceWeight, Strategy};
-use crate::plugins::{
-    self, BalancedAllocation, DefaultPreemption, InterPodAffinity, NodeResourcesFit, VolumeBinding,
-};
 use crate::state::default_spread::DefaultConstraints;
 use object::node_selector::RequiredNodes;
 
 /// The settings of the plugins of one profile.
 pub(super) struct Arguments {
-    pub(super) fit: NodeResourcesFit,
+    pub(super) plugins: PluginSettings,
     pub(super) default_constraints: DefaultConstraints,
-    balanced: BalancedAllocation,
-    affinity: InterPodAffinity,
-    preemption: DefaultPreemption,
-    added_affinity: RequiredNodes,
-    volumes: VolumeBinding,
 }
 
 impl Default for Arguments {
     fn default() -> Self {
-        Self {
-            fit: NodeResourcesFit::default(),
-            default_constraints: DefaultConstraints::system(),
-            balanced: BalancedAllocation::default(),
-            affinity: InterPodAffinity::default(),
-            preemption: DefaultPreemption::default(),
-            added_affinity: RequiredNodes::default(),
-            volumes: VolumeBinding::default(),
-        }
+        Self { plugins: PluginSettings::default(), default_constraints: DefaultConstraints::system() }
     }
 }
 
@@ -155,7 +139,7 @@ impl Arguments {
             Some(PluginName::Plugin(PluginId::NodeResourcesBalancedAllocation)) => {
                 let args: OldScoreArgs = parse(args, &at)?;
                 if !args.resources.is_empty() {
-                    self.balanced.resources = weighed(args.resources, &at)?;
+                    self.plugins.balanced.resources = weighed(args.resources, &at)?;
                 }
             }
             Some(PluginName::Plugin(PluginId::InterPodAffinity)) => {
@@ -163,7 +147,7 @@ impl Arguments {
                 if let Some(weight) = args.hard_pod_affinity_weight {
                     self.set_hard_weight(weight, &format!("{at}.hardPodAffinityWeight"))?;
                 }
-                self.affinity.ignore_preferred_of_existing =
+                self.plugins.affinity.ignore_preferred_of_existing =
                     args.ignore_preferred_terms_of_existing_pods.unwrap_or(false);
             }
             Some(PluginName::Plugin(PluginId::PodTopologySpread)) => {
@@ -174,7 +158,7 @@ impl Arguments {
             }
             Some(PluginName::Plugin(PluginId::NodeAffinity)) => {
                 let args: NodeAffinityArgs = parse(args, &at)?;
-                self.added_affinity =
+                self.plugins.added_affinity =
                     args.added_affinity.as_ref().map(RequiredNodes::of_affinity).unwrap_or_default();
             }
             Some(PluginName::Plugin(other)) => {
@@ -186,18 +170,19 @@ impl Arguments {
     }
 
     pub(super) fn set_hard_weight(&mut self, weight: i64, path: &str) -> Result<(), ConfigError> {
-        self.affinity.hard_weight = within(weight, 0, 100, path)?;
+        self.plugins.affinity.hard_weight = within(weight, 0, 100, path)?;
         Ok(())
     }
 
     fn fit(&mut self, args: FitArgs, at: &str) -> Result<(), ConfigError> {
-        self.fit.ignored = args.ignored_resources.into_iter().chain(args.ignored_resource_groups).collect();
+        self.plugins.fit.ignored =
+            args.ignored_resources.into_iter().chain(args.ignored_resource_groups).collect();
         let Some(strategy) = args.scoring_strategy else { return Ok(()) };
         let at = format!("{at}.scoringStrategy");
         if !strategy.resources.is_empty() {
-            self.fit.resources = weighed(strategy.resources, &at)?;
+            self.plugins.fit.resources = weighed(strategy.resources, &at)?;
         }
-        self.fit.strategy = match strategy.kind.as_deref().unwrap_or("LeastAllocated") {
+        self.plugins.fit.strategy = match strategy.kind.as_deref().unwrap_or("LeastAllocated") {
             "LeastAllocated" => Strategy::LeastAllocated,
             "MostAllocated" => Strategy::MostAllocated,
             "RequestedToCapacityRatio" => {
@@ -217,15 +202,15 @@ impl Arguments {
     }
 
     fn old_score(&mut self, strategy: &Strategy, args: OldScoreArgs, at: &str) -> Result<(), ConfigError> {
-        if self.fit.strategy != *strategy {
+        if self.plugins.fit.strategy != *strategy {
             // These arguments belong to a scoring strategy that is not enabled: they have no effect.
             return Ok(());
         }
         if !args.resources.is_empty() {
-            self.fit.resources = weighed(args.resources, at)?;
+            self.plugins.fit.resources = weighed(args.resources, at)?;
         }
         if matches!(strategy, Strategy::RequestedToCapacityRatio(_)) {
-            self.fit.strategy = shape(&args.shape, &format!("{at}.shape"))?;
+            self.plugins.fit.strategy = shape(&args.shape, &format!("{at}.shape"))?;
         }
         Ok(())
     }
@@ -233,13 +218,13 @@ impl Arguments {
     fn preemption(&mut self, args: &PreemptionArgs, at: &str) -> Result<(), ConfigError> {
         if let Some(percentage) = args.min_candidate_nodes_percentage {
             let percentage = within(percentage, 0, 100, &format!("{at}.minCandidateNodesPercentage"))?;
-            self.preemption.least_percentage = percentage as usize;
+            self.plugins.preemption.least_percentage = percentage as usize;
         }
         if let Some(nodes) = args.min_candidate_nodes_absolute {
             let nodes = within(nodes, 0, i64::from(i32::MAX), &format!("{at}.minCandidateNodesAbsolute"))?;
-            self.preemption.least_nodes = nodes as usize;
+            self.plugins.preemption.least_nodes = nodes as usize;
         }
-        if self.preemption.least_nodes == 0 && self.preemption.least_percentage == 0 {
+        if self.plugins.preemption.least_nodes == 0 && self.plugins.preemption.least_percentage == 0 {
             let message = "Invalid value: both minCandidateNodesPercentage and minCandidateNodesAbsolute cannot be zero";
             return Err(ConfigError::new(at, message));
         }
@@ -254,14 +239,8 @@ impl Arguments {
             );
             return Err(ConfigError::new(format!("{at}.bindTimeoutSeconds"), message));
         };
-        self.volumes.bind_timeout = Duration::from_secs(seconds);
+        self.plugins.volumes.bind_timeout = Duration::from_secs(seconds);
         Ok(())
-    }
-
-    /// Returns every plugin with its settings, in the order in which they run.
-    pub(super) fn plugins(self) -> Vec<Arc<dyn Plugin>> {
-        let Self { fit, balanced, affinity, preemption, added_affinity, volumes, .. } = self;
-        plugins::with(fit, balanced, affinity, preemption, added_affinity, volumes)
     }
 }
 

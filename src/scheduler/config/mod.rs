@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::framework::{PluginSet, Point};
+use crate::plugins;
 use crate::profile::Profile;
 use crate::state::pod_info::DEFAULT_SCHEDULER;
 use arguments::Arguments;
@@ -159,20 +160,20 @@ fn read(section: Section, path: &str, hard_weight: Option<i64>) -> Result<Profil
         arguments.set_hard_weight(weight, "hardPodAffinitySymmetricWeight")?;
     }
     if let Some(strategy) = points.strategy.clone() {
-        arguments.fit.strategy = strategy;
+        arguments.plugins.fit.strategy = strategy;
     }
     for (n, config) in section.plugin_config.iter().enumerate() {
         arguments.read(&config.name, &config.args, &format!("{path}pluginConfig[{n}]"))?;
     }
-    let default_constraints = arguments.default_constraints.clone();
     let scheduler_name = section.scheduler_name.unwrap_or_else(|| DEFAULT_SCHEDULER.into());
     points.check(&scheduler_name, path)?;
-    let whole = Profile::of(arguments.plugins()).scoring(|plugin| points.scores.get(&plugin).copied());
+    let whole = Profile::of(plugins::with(arguments.plugins));
+    let whole = whole.scoring(|plugin| points.scores.get(&plugin).copied());
     let narrow = |profile: Profile, point: Point| profile.only_at(point, points.at(point));
     let mut profile = Point::ALL.into_iter().filter(|point| *point != Point::Score).fold(whole, narrow);
     profile.scheduler_name = scheduler_name;
     profile.percentage_of_nodes_to_score = section.percentage_of_nodes_to_score;
-    profile.default_constraints = default_constraints;
+    profile.default_constraints = arguments.default_constraints;
     if profile.scheduler_name.is_empty() {
         return Err(ConfigError::new(format!("{path}schedulerName"), "Required value"));
     }

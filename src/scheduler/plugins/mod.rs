@@ -39,27 +39,24 @@ pub(super) use priority_sort::PrioritySort;
 pub(super) use volume_binding::VolumeBinding;
 pub(super) use volume_zone::located;
 
+/// The settings of the plugins that have settings.
+#[derive(Default)]
+pub(super) struct PluginSettings {
+    pub(super) fit: NodeResourcesFit,
+    pub(super) balanced: BalancedAllocation,
+    pub(super) affinity: InterPodAffinity,
+    pub(super) preemption: DefaultPreemption,
+    pub(super) added_affinity: RequiredNodes,
+    pub(super) volumes: VolumeBinding,
+}
+
 /// Returns all plugins with their default settings, in the order in which they run.
 pub(crate) fn all() -> Vec<Arc<dyn Plugin>> {
-    with(
-        NodeResourcesFit::default(),
-        BalancedAllocation::default(),
-        InterPodAffinity::default(),
-        DefaultPreemption::default(),
-        RequiredNodes::default(),
-        VolumeBinding::default(),
-    )
+    with(PluginSettings::default())
 }
 
 /// Returns all plugins with these settings.
-pub(super) fn with(
-    fit: NodeResourcesFit,
-    balanced: BalancedAllocation,
-    affinity: InterPodAffinity,
-    preemption: DefaultPreemption,
-    added_affinity: RequiredNodes,
-    volumes: VolumeBinding,
-) -> Vec<Arc<dyn Plugin>> {
+pub(super) fn with(settings: PluginSettings) -> Vec<Arc<dyn Plugin>> {
     vec![
         Arc::new(scheduling_gates::SchedulingGates),
         Arc::new(dynamic_resources::DynamicResources),
@@ -68,17 +65,17 @@ pub(super) fn with(
         Arc::new(node_unschedulable::NodeUnschedulable),
         Arc::new(node_name::NodeName),
         Arc::new(taint_toleration::TaintToleration),
-        Arc::new(node_affinity::NodeAffinity { added: added_affinity }),
+        Arc::new(node_affinity::NodeAffinity { added: settings.added_affinity }),
         Arc::new(node_ports::NodePorts),
-        Arc::new(fit),
+        Arc::new(settings.fit),
         Arc::new(volume_restrictions::VolumeRestrictions),
-        Arc::new(volumes),
+        Arc::new(settings.volumes),
         Arc::new(volume_zone::VolumeZone),
         Arc::new(pod_topology_spread::PodTopologySpread),
-        Arc::new(affinity),
-        Arc::new(balanced),
+        Arc::new(settings.affinity),
+        Arc::new(settings.balanced),
         Arc::new(image_locality::ImageLocality),
-        Arc::new(preemption),
+        Arc::new(settings.preemption),
         Arc::new(default_binder::DefaultBinder),
     ]
 }
