@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Binding;
 use serde_json::Value;
 
 use super::{ApiError, Cause};
-use apimachinery::validate::FieldError;
+use apimachinery::validate::{FieldError, FieldErrors, Path};
 use kinds::{binding_errors, new_event_errors};
 use object::{Kind, Object};
 
@@ -86,32 +86,15 @@ fn refuse_if(kind: Kind, name: &str, errors: Vec<FieldError>) -> Result<(), ApiE
     if errors.is_empty() {
         return Ok(());
     }
-    let causes = errors
-        .into_iter()
-        .map(|error| Cause {
-            reason: error.reason.name().into(),
-            message: error.message(),
-            field: error.path,
-        })
-        .collect();
+    let causes = errors.into_iter().map(Cause::from).collect();
     Err(ApiError::Invalid { kind, name: name.into(), causes })
 }
 
 /// Refuses a negative scale.
 pub fn check_scale(name: &str, replicas: i32) -> Result<(), ApiError> {
-    if replicas >= 0 {
-        return Ok(());
-    }
-    Err(ApiError::InvalidRequest {
-        kind: "Scale",
-        group: "autoscaling",
-        name: name.into(),
-        causes: vec![Cause {
-            reason: "FieldValueInvalid".into(),
-            message: format!("Invalid value: {replicas}: must be greater than or equal to 0"),
-            field: "spec.replicas".into(),
-        }],
-    })
+    let mut errors = FieldErrors::default();
+    errors.non_negative(&Path::root("spec.replicas"), replicas);
+    errors.refuse_request("Scale", "autoscaling", name)
 }
 
 #[cfg(test)]

@@ -6,12 +6,14 @@ use std::time::Duration;
 use rand::RngExt;
 
 use super::query::Query;
-use api::{ApiError, Cause};
+use api::ApiError;
+use apimachinery::validate::{FieldErrors, Path};
 use base::quote::quote;
 use object::Revision;
 
 const NOT_OLDER_THAN: &str = "NotOlderThan";
 const EXACT: &str = "Exact";
+const FORBIDDEN_WITH_CONTINUE: &str = "resourceVersionMatch is forbidden when continue is provided";
 
 /// The page of a list, and the state to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,38 +31,28 @@ pub(super) struct ListOptions {
 impl ListOptions {
     /// Reads the options of a list.
     pub(super) fn of_list(query: &Query) -> Result<Self, ApiError> {
-        let mut wrong = Vec::new();
+        let mut errors = FieldErrors::default();
+        let at_match = Path::root("resourceVersionMatch");
         let (matching, version) = (query.get("resourceVersionMatch"), query.get("resourceVersion"));
         if let Some(matching) = matching {
             if version.is_none() {
-                forbid(
-                    &mut wrong,
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
-                );
+                let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+                errors.forbidden(&at_match, detail);
             }
             if query.get("continue").is_some() {
-                forbid(
-                    &mut wrong,
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden when continue is provided",
-                );
+                errors.forbidden(&at_match, FORBIDDEN_WITH_CONTINUE);
             }
-            if ![EXACT, NOT_OLDER_THAN].contains(&matching) {
-                wrong.push(unknown_match(matching, "\"Exact\", \"NotOlderThan\", \"\""));
-            }
+            errors.one_of(&at_match, matching, &[EXACT, NOT_OLDER_THAN, ""]);
             if matching == EXACT && version == Some("0") {
-                forbid(
-                    &mut wrong,
-                    "resourceVersionMatch",
-                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-                );
+                let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+                errors.forbidden(&at_match, detail);
             }
         }
         if query.get("sendInitialEvents").is_some() {
-            forbid(&mut wrong, "sendInitialEvents", "sendInitialEvents is forbidden for list");
+            let detail = "sendInitialEvents is forbidden for list";
+            errors.forbidden(&Path::root("sendInitialEvents"), detail);
         }
-        refuse_if(wrong)?;
+        refuse(errors)?;
         let continue_token = query.get("continue").map(Into::into);
         if continue_token.is_some() && version.is_some_and(|v| v != "0") {
             return Err(ApiError::BadRequest(
@@ -79,35 +71,25 @@ impl ListOptions {
 
     /// Checks the options of a watch.
     pub(super) fn check_watch(query: &Query) -> Result<(), ApiError> {
-        let mut wrong = Vec::new();
+        let mut errors = FieldErrors::default();
+        let at_match = Path::root("resourceVersionMatch");
         let (matching, initial) = (query.get("resourceVersionMatch"), query.get("sendInitialEvents"));
         if initial.is_some() && matching != Some(NOT_OLDER_THAN) {
-            forbid(
-                &mut wrong,
-                "resourceVersionMatch",
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            );
+            let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+            errors.forbidden(&at_match, detail);
         }
         if let Some(matching) = matching {
             if initial.is_none() {
-                forbid(
-                    &mut wrong,
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-                );
+                let detail =
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                errors.forbidden(&at_match, detail);
             }
-            if matching != NOT_OLDER_THAN {
-                wrong.push(unknown_match(matching, "\"NotOlderThan\""));
-            }
+            errors.one_of(&at_match, matching, &[NOT_OLDER_THAN]);
             if query.get("continue").is_some() {
-                forbid(
-                    &mut wrong,
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden when continue is provided",
-                );
+                errors.forbidden(&at_match, FORBIDDEN_WITH_CONTINUE);
             }
         }
-        refuse_if(wrong)
+        refuse(errors)
     }
 }
 
@@ -130,28 +112,8 @@ pub(super) fn watch_timeout(query: &Query) -> Result<Duration, ApiError> {
     Ok(Duration::from_secs(requested.unwrap_or_else(|| base::random::rng().random_range(1800..3600))))
 }
 
-fn forbid(wrong: &mut Vec<Cause>, field: &str, detail: &str) {
-    wrong.push(Cause {
-        reason: "FieldValueForbidden".into(),
-        message: format!("Forbidden: {detail}"),
-        field: field.into(),
-    });
-}
-
-fn unknown_match(given: &str, supported: &str) -> Cause {
-    Cause {
-        reason: "FieldValueNotSupported".into(),
-        message: format!("Unsupported value: {}: supported values: {supported}", quote(given)),
-        field: "resourceVersionMatch".into(),
-    }
-}
-
-fn refuse_if(causes: Vec<Cause>) -> Result<(), ApiError> {
-    if causes.is_empty() {
-        return Ok(());
-    }
-    let (kind, group) = ("ListOptions", "meta.k8s.io");
-    Err(ApiError::InvalidRequest { kind, group, name: String::new(), causes })
+fn refuse(errors: FieldErrors) -> Result<(), ApiError> {
+    errors.refuse_request("ListOptions", "meta.k8s.io", "")
 }
 
 #[cfg(test)]

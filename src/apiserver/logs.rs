@@ -15,8 +15,9 @@ use super::query::Query;
 use super::respond::Responder;
 use super::upgrade::{self, Upgrade};
 use super::{Server, log_socket};
+use api::ApiError;
 use api::node_access::{LogRequest, LogStream};
-use api::{ApiError, Cause};
+use apimachinery::validate::{FieldErrors, Path};
 use object::well_known::annotation;
 use object::{Key, SharedObject};
 
@@ -51,44 +52,31 @@ impl Options {
 
     /// Checks the options by Kubernetes' rules (`ValidatePodLogOptions`).
     fn check(&self, pod: &str) -> Result<(), ApiError> {
-        let mut causes = Vec::new();
-        let mut refuse = |reason: &str, field: &str, message: String| {
-            causes.push(Cause { reason: reason.into(), message, field: field.into() });
-        };
-        let invalid = |value: i64, detail: &str| format!("Invalid value: {value}: {detail}");
-        if let Some(lines) = self.tail_lines.filter(|lines| *lines < 0) {
-            let text = invalid(lines, "must be greater than or equal to 0");
-            refuse("FieldValueInvalid", "tailLines", text);
+        let mut errors = FieldErrors::default();
+        let root = Path::root("");
+        if let Some(lines) = self.tail_lines {
+            errors.non_negative(&Path::root("tailLines"), lines);
         }
         if let Some(bytes) = self.limit_bytes.filter(|bytes| *bytes < 1) {
-            refuse("FieldValueInvalid", "limitBytes", invalid(bytes, "must be greater than 0"));
+            errors.invalid(&Path::root("limitBytes"), &bytes, "must be greater than 0");
         }
         match self.since_seconds {
-            Some(_) if self.since.is_some() => refuse(
-                "FieldValueForbidden",
-                "",
-                "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified".into(),
-            ),
+            Some(_) if self.since.is_some() => {
+                errors.forbidden(&root, "at most one of `sinceTime` or `sinceSeconds` may be specified");
+            }
             Some(seconds) if seconds < 1 => {
-                refuse("FieldValueInvalid", "sinceSeconds", invalid(seconds, "must be greater than 0"));
+                errors.invalid(&Path::root("sinceSeconds"), &seconds, "must be greater than 0");
             }
             _ => {}
         }
         if let Some(stream) = &self.stream {
-            if !STREAMS.contains(&stream.as_str()) {
-                let known = STREAMS.map(|known| format!("\"{known}\"")).join(", ");
-                let text = format!("Unsupported value: \"{stream}\": supported values: {known}");
-                refuse("FieldValueNotSupported", "stream", text);
-            }
+            errors.one_of(&Path::root("stream"), stream, &STREAMS);
             if stream != "All" && self.tail_lines.is_some() {
-                let text = "Forbidden: `tailLines` and specific `stream` are mutually exclusive for now";
-                refuse("FieldValueForbidden", "", text.into());
+                let detail = "`tailLines` and specific `stream` are mutually exclusive for now";
+                errors.forbidden(&root, detail);
             }
         }
-        if causes.is_empty() {
-            return Ok(());
-        }
-        Err(ApiError::InvalidRequest { kind: "PodLogOptions", group: "", name: pod.into(), causes })
+        errors.refuse_request("PodLogOptions", "", pod)
     }
 
     fn request(&self, container: String, query: &Query) -> LogRequest {

@@ -25,7 +25,8 @@ use api::Part;
 use api::admission::Operation;
 use api::conversion::Source;
 use api::warning_recorder::WarningRecorder;
-use api::{ApiError, Cause, DeleteOptions, DeleteOutcome, WriteOptions, authorization, object_checks};
+use api::{ApiError, DeleteOptions, DeleteOutcome, WriteOptions, authorization, object_checks};
+use apimachinery::validate::{FieldErrors, Path};
 use kinds::Strategy;
 use object::{Key, Kind, Object, ServedKind, Subresource};
 
@@ -236,17 +237,11 @@ fn check_condition(server: &Server, target: &ResourceTarget, object: &Object) ->
         return Ok(());
     }
     let info = target.kind().info();
-    Err(ApiError::InvalidRequest {
-        // As in Kubernetes: the resource instead of the kind.
-        kind: info.plural,
-        group: info.group,
-        name: object.name().into(),
-        causes: vec![Cause {
-            reason: "FieldValueInvalid".into(),
-            message: "Invalid value: 0x0: must be specified for an update".into(),
-            field: "metadata.resourceVersion".into(),
-        }],
-    })
+    let mut errors = FieldErrors::default();
+    let detail = "0x0: must be specified for an update";
+    errors.invalid_itself(&Path::root("metadata.resourceVersion"), detail);
+    // As in Kubernetes: the resource instead of the kind.
+    errors.refuse_request(info.plural, info.group, object.name())
 }
 
 /// Reads a request's deletion options, from its body or its query.

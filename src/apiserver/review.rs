@@ -11,8 +11,8 @@ use super::response_format::not_allowed;
 use super::{Server, body};
 use api::authorization::{Attributes, RequestTarget, ResourceAttributes, everything};
 use api::identity::User;
-use api::{Api, ApiError, Cause};
-use base::quote::quote;
+use api::{Api, ApiError};
+use apimachinery::validate::{FieldErrors, Path};
 use base::sort::CollectMap;
 
 pub(super) async fn handle(
@@ -137,48 +137,39 @@ fn subject(review: &Value) -> User {
 fn check(kind: &'static str, review: &Value, of: ReviewSubject<'_>) -> Result<(), ApiError> {
     let text = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (resource, path) = (is_set(review, "resourceAttributes"), is_set(review, "nonResourceAttributes"));
-    let mut causes = Vec::new();
-    let mut wrong = |field: &str, message: String| {
-        causes.push(Cause { reason: "FieldValueInvalid".into(), message, field: field.into() });
-    };
+    let mut errors = FieldErrors::default();
+    let spec = Path::root("spec");
+    let (at_resource, at_path) = (spec.child("resourceAttributes"), spec.child("nonResourceAttributes"));
     if resource && path {
         let detail = "cannot be specified in combination with resourceAttributes";
-        wrong("spec.nonResourceAttributes", format!("Invalid value: {detail}"));
+        errors.invalid_itself(&at_path, detail);
     }
     if !resource && !path {
         let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-        wrong("spec.resourceAttributes", format!("Invalid value: null: {detail}"));
+        errors.invalid(&at_resource, &Value::Null, detail);
     }
     let is_unspecified = text("/spec/user").is_empty()
         && review.pointer("/spec/groups").and_then(Value::as_array).is_none_or(Vec::is_empty);
     if matches!(of, ReviewSubject::Named(_)) && is_unspecified {
-        wrong("spec.user", "Invalid value: \"\": at least one of user or group must be specified".into());
+        errors.invalid(&spec.child("user"), "", "at least one of user or group must be specified");
     }
     let is_local = matches!(of, ReviewSubject::Named(Some(_)));
     let is_meaningless = |field: &str| field == "managedFields" || (is_local && field == "namespace");
     let mut metadata = review["metadata"].as_object().into_iter().flatten();
     if metadata.any(|(field, value)| !is_meaningless(field) && !is_empty(value)) {
         let allowed = if is_local { " except for namespace" } else { "" };
-        wrong("metadata", format!("Invalid value: {}: must be empty{allowed}", review["metadata"]));
+        errors.invalid(&Path::root("metadata"), &review["metadata"], format!("must be empty{allowed}"));
     }
     if let ReviewSubject::Named(Some(namespace)) = of {
         if path {
-            wrong("spec.nonResourceAttributes", "Invalid value: disallowed on this kind of request".into());
+            errors.invalid_itself(&at_path, "disallowed on this kind of request");
         }
         let requested = text("/spec/resourceAttributes/namespace");
         if requested != namespace {
-            let detail = "must match metadata.namespace";
-            wrong(
-                "spec.resourceAttributes.namespace",
-                format!("Invalid value: {}: {detail}", quote(requested)),
-            );
+            errors.invalid(&at_resource.child("namespace"), requested, "must match metadata.namespace");
         }
     }
-    if causes.is_empty() {
-        return Ok(());
-    }
-    let (group, name) = ("authorization.k8s.io", String::new());
-    Err(ApiError::InvalidRequest { kind, group, name, causes })
+    errors.refuse_request(kind, "authorization.k8s.io", "")
 }
 
 /// Returns all permissions of the user in a namespace.

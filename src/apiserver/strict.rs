@@ -5,7 +5,7 @@ use super::response_format::ResponseFormat;
 use api::served_kinds::Kinds;
 use api::{ApiError, object_checks};
 use apimachinery::schema::{SchemaReport, drop_empties, fill_nulls, read_scalars, schema_check};
-use base::quote::quote;
+use apimachinery::validate::{FieldErrors, Path};
 use object::{DecodeError, Object, ServedKind};
 
 /// Returns the typed object.
@@ -50,19 +50,9 @@ pub(super) fn object(
         "Warn" => format.warnings.warn(report.findings(&read.duplicates)),
         "Ignore" => {}
         other => {
-            return Err(ApiError::InvalidRequest {
-                kind: format.options,
-                group: "meta.k8s.io",
-                name: String::new(),
-                causes: vec![api::Cause {
-                    reason: "FieldValueNotSupported".into(),
-                    message: format!(
-                        "Unsupported value: {}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
-                        quote(other)
-                    ),
-                    field: "fieldValidation".into(),
-                }],
-            });
+            let mut errors = FieldErrors::default();
+            errors.unsupported(&Path::root("fieldValidation"), other, &["", "Ignore", "Strict", "Warn"]);
+            errors.refuse_request(format.options, "meta.k8s.io", "")?;
         }
     }
     drop_empties(served.group(), served.version(), name, &mut read.value);

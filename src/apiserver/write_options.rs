@@ -6,40 +6,42 @@ use serde_json::Value;
 
 use super::query::Query;
 use super::response_format::{MANAGER_MAX_BYTES, ResponseFormat};
-use api::{ApiError, Cause, DeleteOptions, Propagation, WriteOptions};
+use api::{ApiError, DeleteOptions, Propagation, WriteOptions};
+use apimachinery::validate::{FieldErrors, Path};
 use base::quote::quote;
 use object::Revision;
 
+/// The API group of all options.
+const GROUP: &str = "meta.k8s.io";
+
 /// Returns the options of a write from its query; without a field manager, the program's name is used.
 pub(super) fn of_write(format: &ResponseFormat) -> Result<WriteOptions, ApiError> {
-    checked(format, Vec::new())
+    checked(format, FieldErrors::default())
 }
 
 /// Returns the options of a patch that is no apply, from its query.
 pub(super) fn of_patch(format: &ResponseFormat) -> Result<WriteOptions, ApiError> {
-    let forced = format.query.has("force").then(|| Cause {
-        reason: "FieldValueForbidden".into(),
-        message: "Forbidden: may not be specified for non-apply patch".into(),
-        field: "force".into(),
-    });
-    checked(format, forced.into_iter().collect())
+    let mut errors = FieldErrors::default();
+    if format.query.has("force") {
+        errors.forbidden(&Path::root("force"), "may not be specified for non-apply patch");
+    }
+    checked(format, errors)
 }
 
 /// Returns the options of an apply, from its query.
 pub(super) fn of_apply(format: &ResponseFormat) -> Result<WriteOptions, ApiError> {
-    let missing_manager = format.query.get("fieldManager").is_none().then(|| Cause {
-        reason: "FieldValueRequired".into(),
-        message: "Required value: is required for apply patch".into(),
-        field: "fieldManager".into(),
-    });
-    checked(format, missing_manager.into_iter().collect())
+    let mut errors = FieldErrors::default();
+    if format.query.get("fieldManager").is_none() {
+        errors.required(&Path::root("fieldManager"), "is required for apply patch");
+    }
+    checked(format, errors)
 }
 
-fn checked(format: &ResponseFormat, mut wrong: Vec<Cause>) -> Result<WriteOptions, ApiError> {
-    let dry_run = dry_run(&mut wrong, &format.query.all("dryRun"));
+fn checked(format: &ResponseFormat, mut errors: FieldErrors) -> Result<WriteOptions, ApiError> {
+    let dry_run = dry_run(&mut errors, &format.query.all("dryRun"));
     let manager = format.query.get("fieldManager");
-    field_manager(&mut wrong, manager.unwrap_or_default());
-    refuse_if(format.options, wrong)?;
+    field_manager(&mut errors, manager.unwrap_or_default());
+    errors.refuse_request(format.options, GROUP, "")?;
     let field_manager = Some(manager.unwrap_or(&format.program).into());
     Ok(WriteOptions {
         dry_run,
@@ -58,27 +60,21 @@ pub(super) fn of_delete(body: Option<Value>, format: &ResponseFormat) -> Result<
             .map_err(|error| ApiError::BadRequest(format!("cannot decode DeleteOptions: {error}")))?,
     };
     let query = &format.query;
-    let mut wrong = Vec::new();
+    let mut errors = FieldErrors::default();
     let policy = given.propagation_policy.as_deref().or_else(|| query.get("propagationPolicy"));
     let orphan = given.orphan_dependents.or_else(|| orphan_dependents(query));
-    let propagation = propagation(&mut wrong, policy, orphan);
-    let dry_run_in_body = dry_run(&mut wrong, given.dry_run.as_deref().unwrap_or_default());
-    let dry_run_in_query = dry_run(&mut wrong, &query.all("dryRun"));
+    let propagation = propagation(&mut errors, policy, orphan);
+    let dry_run_in_body = dry_run(&mut errors, given.dry_run.as_deref().unwrap_or_default());
+    let dry_run_in_query = dry_run(&mut errors, &query.all("dryRun"));
     let preconditions = given.preconditions.unwrap_or_default();
     let resource_version = preconditions.resource_version.as_deref().filter(|v| !v.is_empty()).map(|text| {
         Revision::parse(text).or_else(|| {
-            wrong.push(Cause {
-                reason: "FieldValueInvalid".into(),
-                message: format!(
-                    "Invalid value: {0}: strconv.ParseUint: parsing {0}: invalid syntax",
-                    quote(text)
-                ),
-                field: "preconditions.resourceVersion".into(),
-            });
+            let detail = format!("strconv.ParseUint: parsing {}: invalid syntax", quote(text));
+            errors.invalid(&Path::root("preconditions.resourceVersion"), text, detail);
             None
         })
     });
-    refuse_if("DeleteOptions", wrong)?;
+    errors.refuse_request("DeleteOptions", GROUP, "")?;
     Ok(DeleteOptions {
         grace_period_seconds: match given.grace_period_seconds {
             Some(seconds) => Some(seconds),
@@ -99,16 +95,10 @@ fn orphan_dependents(query: &Query) -> Option<bool> {
     query.get("orphanDependents").map(|_| query.flag("orphanDependents"))
 }
 
-fn propagation(wrong: &mut Vec<Cause>, policy: Option<&str>, orphan: Option<bool>) -> Option<Propagation> {
+fn propagation(errors: &mut FieldErrors, policy: Option<&str>, orphan: Option<bool>) -> Option<Propagation> {
+    let path = Path::root("propagationPolicy");
     if let (Some(policy), Some(_)) = (policy, orphan) {
-        wrong.push(Cause {
-            reason: "FieldValueInvalid".into(),
-            message: format!(
-                "Invalid value: {}: orphanDependents and deletionPropagation cannot be both set",
-                quote(policy)
-            ),
-            field: "propagationPolicy".into(),
-        });
+        errors.invalid(&path, policy, "orphanDependents and deletionPropagation cannot be both set");
     }
     match (policy, orphan) {
         (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
@@ -116,60 +106,32 @@ fn propagation(wrong: &mut Vec<Cause>, policy: Option<&str>, orphan: Option<bool
         (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
         (None, None) => None,
         (Some(other), _) => {
-            wrong.push(Cause {
-                reason: "FieldValueNotSupported".into(),
-                message: format!(
-                    "Unsupported value: {}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
-                    quote(other)
-                ),
-                field: "propagationPolicy".into(),
-            });
+            errors.unsupported(&path, other, &["Foreground", "Background", "Orphan", "nil"]);
             None
         }
     }
 }
 
 /// Returns true for a dry run; reports any value other than `All`.
-fn dry_run(wrong: &mut Vec<Cause>, values: &[String]) -> bool {
-    let values: Vec<&String> = values.iter().filter(|v| !v.is_empty()).collect();
-    if values.iter().any(|value| *value != "All") {
-        let shown: Vec<_> = values.iter().map(|v| quote(v)).collect();
-        wrong.push(Cause {
-            reason: "FieldValueNotSupported".into(),
-            message: format!("Unsupported value: [{}]: supported values: \"All\"", shown.join(",")),
-            field: "dryRun".into(),
-        });
+fn dry_run(errors: &mut FieldErrors, values: &[String]) -> bool {
+    let values: Vec<String> = values.iter().filter(|value| !value.is_empty()).cloned().collect();
+    if values.iter().any(|value| value != "All") {
+        errors.unsupported(&Path::root("dryRun"), &values, &["All"]);
     }
     !values.is_empty()
 }
 
-fn field_manager(wrong: &mut Vec<Cause>, name: &str) {
-    let cause = |reason: &str, message: String| Cause {
-        reason: reason.into(),
-        message,
-        field: "fieldManager".into(),
-    };
+fn field_manager(errors: &mut FieldErrors, name: &str) {
+    let path = Path::root("fieldManager");
     if name.len() > MANAGER_MAX_BYTES {
-        let message = format!("Too long: may not be more than {MANAGER_MAX_BYTES} bytes");
-        wrong.push(cause("FieldValueTooLong", message));
+        errors.too_long(&path, MANAGER_MAX_BYTES);
     }
     // Characters that `%q` would escape as not printable.
     let unseen = |c: &char| *c != '"' && *c != '\\' && quote(c.encode_utf8(&mut [0; 4])).chars().count() > 3;
     if let Some((at, letter)) = name.char_indices().find(|(_, c)| unseen(c)) {
-        let message = format!(
-            "Invalid value: {}: invalid character U+{:04X} (at position {at})",
-            quote(name),
-            u32::from(letter)
-        );
-        wrong.push(cause("FieldValueInvalid", message));
+        let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(letter));
+        errors.invalid(&path, name, detail);
     }
-}
-
-fn refuse_if(kind: &'static str, causes: Vec<Cause>) -> Result<(), ApiError> {
-    if causes.is_empty() {
-        return Ok(());
-    }
-    Err(ApiError::InvalidRequest { kind, group: "meta.k8s.io", name: String::new(), causes })
 }
 
 #[cfg(test)]

@@ -149,6 +149,6 @@ fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &JobTemplateSpe
         errors.invalid(&path.child("selector"), selector, "`selector` will be auto-generated");
     }
     if spec.manual_selector == Some(true) {
-        errors.unsupported_display_value(&path.child("manualSelector"), &true, &["nil", "false"]);
+        errors.unsupported(&path.child("manualSelector"), &true, &["nil", "false"]);
     }
 }

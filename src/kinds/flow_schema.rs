@@ -206,7 +206,7 @@ fn verbs(errors: &mut FieldErrors, path: &Path<'_>, verbs: &[String], known: &[&
     let path = path.child("verbs");
     let named = some_or_any(errors, &path, verbs, "verbs must contain at least one value", "verbs");
     if named && verbs.iter().any(|verb| !known.contains(&verb.as_str())) {
-        errors.unsupported_display_value(&path, &verbs.to_vec(), known);
+        errors.unsupported(&path, &verbs.to_vec(), known);
     }
 }
 

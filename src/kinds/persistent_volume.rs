@@ -238,7 +238,7 @@ fn capacity(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSp
     }
     if capacity.is_none_or(|list| list.len() > 1 || !list.contains_key("storage")) {
         let shown = object::json_of(capacity);
-        errors.unsupported_value(path, &shown, &["storage"]);
+        errors.unsupported(path, &shown, &["storage"]);
     }
     for (name, amount) in capacity.into_iter().flatten() {
         let path = path.key(name);

@@ -162,7 +162,7 @@ impl Validator<'_> {
         {
             let texts: Vec<String> = possible.iter().map(|one| plain(&one.0)).collect();
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            errors.unsupported_value(path, value, &texts);
+            errors.unsupported(path, value, &texts);
         }
         if value.is_null() {
             return;

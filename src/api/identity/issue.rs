@@ -8,7 +8,8 @@ use k8s_openapi::api::core::v1::{Node, Pod, Secret, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::jwt::{AccountClaims, BoundObjectRef, Claims};
-use crate::{Api, ApiError, Cause};
+use crate::{Api, ApiError};
+use apimachinery::validate::{FieldErrors, Path};
 use base::clock::time;
 use object::{Key, Kind, SharedObject, TypedKind};
 
@@ -22,42 +23,31 @@ const EXTENDED_REQUEST_SECONDS: i64 = 3607;
 const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
 /// Returns the errors in the spec of a token request.
-pub(crate) fn check_request(spec: &TokenRequestSpec) -> Vec<Cause> {
+fn check_spec(spec: &TokenRequestSpec) -> FieldErrors {
+    let path = Path::root("spec.expirationSeconds");
     let seconds = spec.expiration_seconds.unwrap_or(DEFAULT_SECONDS);
-    let cause = |message: &str| Cause {
-        reason: "FieldValueInvalid".into(),
-        message: format!("Invalid value: {seconds}: {message}"),
-        field: "spec.expirationSeconds".into(),
-    };
+    let mut errors = FieldErrors::default();
     if seconds < MIN_SECONDS {
-        vec![cause("may not specify a duration less than 10 minutes")]
+        errors.invalid(&path, &seconds, "may not specify a duration less than 10 minutes");
     } else if seconds > MAX_SECONDS {
-        vec![cause("may not specify a duration larger than 2^32 seconds")]
-    } else {
-        Vec::new()
+        errors.invalid(&path, &seconds, "may not specify a duration larger than 2^32 seconds");
     }
+    errors
 }
 
 /// Returns the errors in the metadata of a token request, which may leave out the account's name and namespace.
-fn check_metadata(meta: &ObjectMeta, account: &Key) -> Vec<Cause> {
-    let fields = [
-        ("name", &meta.name, account.name.as_str()),
-        ("namespace", &meta.namespace, account.namespace.as_str()),
-    ];
-    let mut causes = Vec::new();
+fn check_metadata(meta: &ObjectMeta, account: &Key) -> FieldErrors {
+    let path = Path::root("metadata");
+    let fields = [("name", &meta.name, &account.name), ("namespace", &meta.namespace, &account.namespace)];
+    let mut errors = FieldErrors::default();
     for (field, given, expected) in fields {
         let given = given.as_deref().unwrap_or_default();
         if !given.is_empty() && given != expected {
-            causes.push(Cause {
-                reason: "FieldValueInvalid".into(),
-                message: format!(
-                    "Invalid value: \"{given}\": must match the service account {field} if specified"
-                ),
-                field: format!("metadata.{field}"),
-            });
+            let detail = format!("must match the service account {field} if specified");
+            errors.invalid(&path.child(field), given, detail);
         }
     }
-    causes
+    errors
 }
 
 impl Api {
@@ -65,15 +55,9 @@ impl Api {
     pub fn issue_token(&self, account: &Key, request: TokenRequest) -> Result<TokenRequest, ApiError> {
         let of: SharedObject<ServiceAccount> = self.get_as(account)?;
         let (kind, group) = ("TokenRequest", "authentication.k8s.io");
-        let causes = check_metadata(&request.metadata, account);
-        if !causes.is_empty() {
-            return Err(ApiError::InvalidRequest { kind, group, name: account.name.clone(), causes });
-        }
+        check_metadata(&request.metadata, account).refuse_request(kind, group, &account.name)?;
         let mut spec = request.spec.unwrap_or_default();
-        let causes = check_request(&spec);
-        if !causes.is_empty() {
-            return Err(ApiError::InvalidRequest { kind, group, name: String::new(), causes });
-        }
+        check_spec(&spec).refuse_request(kind, group, "")?;
         let issuer = self.issuer();
         let mut audiences = spec.audiences.take().unwrap_or_default();
         if audiences.is_empty() {

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
 
+use crate::{ApiError, Cause};
 use base::quote::quote;
 
 /// The kind of a field error: the `reason` of a `Status` cause.
@@ -91,6 +92,12 @@ impl FieldError {
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.message())
+    }
+}
+
+impl From<FieldError> for Cause {
+    fn from(error: FieldError) -> Self {
+        Self { reason: error.reason.name().into(), message: error.message(), field: error.path }
     }
 }
 
@@ -182,6 +189,15 @@ impl FieldErrors {
             self.errors.push(FieldError { path, reason: FieldErrorReason::Invalid, value: None, detail });
         }
         self.errors
+    }
+
+    /// Refuses a request whose body or options, of this kind and group, have errors. `name` is the target object's.
+    pub fn refuse_request(self, kind: &'static str, group: &'static str, name: &str) -> Result<(), ApiError> {
+        let causes: Vec<Cause> = self.into_vec().into_iter().map(Cause::from).collect();
+        if causes.is_empty() {
+            return Ok(());
+        }
+        Err(ApiError::InvalidRequest { kind, group, name: name.into(), causes })
     }
 
     /// Returns the number of errors so far, including those beyond the limits.
@@ -279,23 +295,8 @@ impl FieldErrors {
     }
 
     /// Reports that the value is not in the set, which the message lists in the given order.
-    pub fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
-        self.unsupported_display_value(path, value, supported);
-    }
-
-    /// Reports that the value, which need not be a text, is not in the set.
-    pub fn unsupported_display_value(
-        &mut self,
-        path: &Path<'_>,
-        value: &(impl ErrorValue + ?Sized),
-        supported: &[&str],
-    ) {
+    pub fn unsupported(&mut self, path: &Path<'_>, value: &(impl ErrorValue + ?Sized), supported: &[&str]) {
         self.add(path, FieldErrorReason::NotSupported, || value.display_value(), || among(supported));
-    }
-
-    /// Reports that the value, which is not a text, is not in the set.
-    pub fn unsupported_value(&mut self, path: &Path<'_>, value: &Value, supported: &[&str]) {
-        self.add(path, FieldErrorReason::NotSupported, || value.to_string(), || among(supported));
     }
 
     /// Checks that a text is in a closed set.
