@@ -1,31 +1,26 @@
 //! Watches: a stream of events, one JSON document per line (API-4).
 
-use api::Api;
-use std::convert::Infallible;
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::body::Body;
 use axum::response::Response;
 
 use super::Server;
 use super::chunks::ChunkBuilder;
 use super::durability::ShownRevision;
 use super::list_options::{ListOptions, revision, watch_timeout};
-use super::negotiate::{MediaType, MediaTypeOptions, Representation};
-use super::on_demand::{self, ChunkSender};
+use super::negotiate::{MediaType, MediaTypeOptions};
+use super::on_demand::{ChunkSender, ReaderGone};
 use super::representation::encode_one;
 use super::request::ResourceTarget;
 use super::response_format::ResponseFormat;
 use super::table::IncludeObject;
-use super::watch_events::{followed, put_error, put_event, put_value, refusal};
+use super::watch_events::{self, bookmark_interval, put_bookmark, put_error, put_event, refusal, send_all};
 use api::conversion::Source;
-use api::{ApiError, Selection};
+use api::{Api, ApiError, Selection};
 use api::{Change, ChangeKind, Visibility, WatchExpired, Watcher};
 use base::mistakes::Mistake;
-use object::well_known::annotation::INITIAL_EVENTS_END;
 use object::{Object, Revision, ServedKind};
 
 /// Responds to a watch request.
@@ -74,24 +69,11 @@ pub(super) fn handle(
         Err(gone) => return Ok(refusal(media, &expired(&gone))),
     };
     let timeout = watch_timeout(query)?;
-    let run = WatchStream {
-        view,
-        watcher,
-        bookmarks: query.flag("allowWatchBookmarks"),
-        bookmark_every: api.timings().bookmark_interval.0,
-        initial_end: send_initial.then_some(after),
-    };
-    let (outlet, stream) = on_demand::pair(api.timings().http_request_timeout.0);
-    let stopping = server.inner.stopping.clone();
-    base::task::start(async move {
-        tokio::select! {
-            () = stopping.cancelled() => {}
-            () = tokio::time::sleep(timeout) => {}
-            _ = run.send(initial, first, outlet) => {}
-        }
-    });
-    let body = Body::from_stream(futures::StreamExt::map(stream, Ok::<_, Infallible>));
-    Ok(ShownRevision::up_to(after, followed(media, body)))
+    let bookmarks = query.flag("allowWatchBookmarks");
+    let initial_end = (send_initial && bookmarks).then_some(after);
+    let run = WatchStream { view, watcher, bookmarks, initial_end };
+    let response = watch_events::start(server, media, timeout, |to| run.send(initial, first, to));
+    Ok(ShownRevision::up_to(after, response))
 }
 
 /// Waits until the kind's definition is deleted, or no longer serves the version, and all earlier writes are
@@ -183,24 +165,9 @@ impl View {
 
     fn bookmark(&self, out: &mut ChunkBuilder, revision: Revision, ends_initial: bool) {
         self.api.metrics().requests.watch_event(self.served);
-        let (name, version) = (self.served.kind().info().name, self.served.api_version());
-        let mut metadata =
-            serde_json::json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
-        if ends_initial {
-            metadata["annotations"] = serde_json::json!({INITIAL_EVENTS_END: "true"});
-        }
-        let object = match self.accepted.form {
-            Representation::Object => serde_json::json!({
-                "kind": name, "apiVersion": version, "metadata": metadata}),
-            Representation::Metadata(version) => serde_json::json!({
-                "kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": metadata}),
-            Representation::Table(version) => serde_json::json!({
-                "kind": "Table", "apiVersion": version.api_version(),
-                "metadata": {"resourceVersion": revision.to_string()}, "columnDefinitions": null,
-                "rows": [{"cells": [], "object": {"kind": "PartialObjectMetadata",
-                    "apiVersion": version.api_version(), "metadata": metadata}}]}),
-        };
-        put_value(out, self.accepted.media, "BOOKMARK", &object);
+        let api_version = self.served.api_version();
+        let kind = (self.served.kind().info().name, api_version.as_str());
+        put_bookmark(out, self.accepted, kind, revision, ends_initial);
     }
 }
 
@@ -212,13 +179,9 @@ struct WatchStream {
     view: View,
     watcher: Watcher,
     bookmarks: bool,
-    bookmark_every: Duration,
     /// The revision of the bookmark after the initial state; `None` if the client did not request both.
     initial_end: Option<Revision>,
 }
-
-/// The client left, or does not read.
-struct ClientGone;
 
 impl WatchStream {
     async fn send(
@@ -226,7 +189,7 @@ impl WatchStream {
         initial: Vec<Arc<Object>>,
         first: Vec<Change>,
         mut to: ChunkSender,
-    ) -> Result<(), ClientGone> {
+    ) -> Result<(), ReaderGone> {
         let mut out = ChunkBuilder::default();
         let mut initial = initial.into_iter();
         loop {
@@ -261,9 +224,7 @@ impl WatchStream {
         }
         send_all(&mut out, &mut to).await?;
         self.send_changes(first, &mut to).await?;
-        let mut bookmark =
-            tokio::time::interval_at(tokio::time::Instant::now() + self.bookmark_every, self.bookmark_every);
-        bookmark.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut bookmark = bookmark_interval(&self.view.api);
         let mut unserved = pin!(no_longer_served(self.view.api.clone(), self.view.served));
         loop {
             // Changes are taken from the store only once the client requests them: until then the ring holds
@@ -271,11 +232,11 @@ impl WatchStream {
             while !to.wait_for_reader().await {
                 // The wait timed out: there were no events, or the client does not read them.
                 if to.is_closed() || self.watcher.bookmark().is_none() {
-                    return Err(ClientGone);
+                    return Err(ReaderGone);
                 }
             }
             tokio::select! {
-                () = to.closed() => return Err(ClientGone),
+                () = to.closed() => return Err(ReaderGone),
                 () = &mut unserved => return self.send_rest(&mut to).await,
                 changes = self.watcher.next() => match changes {
                     Ok(changes) => self.send_changes(changes, &mut to).await?,
@@ -299,7 +260,7 @@ impl WatchStream {
     }
 
     /// Sends the remaining changes after the kind's removal.
-    async fn send_rest(&mut self, to: &mut ChunkSender) -> Result<(), ClientGone> {
+    async fn send_rest(&mut self, to: &mut ChunkSender) -> Result<(), ReaderGone> {
         while let Ok(changes) = self.watcher.take() {
             if changes.is_empty() {
                 break;
@@ -309,7 +270,7 @@ impl WatchStream {
         Ok(())
     }
 
-    async fn send_changes(&self, changes: Vec<Change>, to: &mut ChunkSender) -> Result<(), ClientGone> {
+    async fn send_changes(&self, changes: Vec<Change>, to: &mut ChunkSender) -> Result<(), ReaderGone> {
         if !self.view.served.kind().is_custom() {
             return self.send_change_events(&changes, to).await;
         }
@@ -325,7 +286,7 @@ impl WatchStream {
         Ok(())
     }
 
-    async fn send_change_events(&self, changes: &[Change], to: &mut ChunkSender) -> Result<(), ClientGone> {
+    async fn send_change_events(&self, changes: &[Change], to: &mut ChunkSender) -> Result<(), ReaderGone> {
         let mut out = ChunkBuilder::default();
         for change in changes {
             if let Some((type_, object)) = self.view.event(change) {
@@ -366,11 +327,11 @@ impl ConversionBatches {
         to: &mut ChunkSender,
         media: MediaType,
         made: impl Future<Output = Result<T, ApiError>>,
-    ) -> Result<Option<T>, ClientGone> {
+    ) -> Result<Option<T>, ReaderGone> {
         let made = tokio::select! {
             biased;
             made = made => made,
-            () = to.closed() => return Err(ClientGone),
+            () = to.closed() => return Err(ReaderGone),
         };
         match made {
             Ok(made) => {
@@ -387,22 +348,15 @@ impl ConversionBatches {
                 let mut out = ChunkBuilder::default();
                 put_error(&mut out, media, &error);
                 send_all(&mut out, to).await?;
-                Err(ClientGone)
+                Err(ReaderGone)
             }
         }
     }
 }
 
-async fn send_full(out: &mut ChunkBuilder, to: &mut ChunkSender) -> Result<(), ClientGone> {
+async fn send_full(out: &mut ChunkBuilder, to: &mut ChunkSender) -> Result<(), ReaderGone> {
     while let Some(piece) = out.full() {
-        to.send(piece).await.map_err(|_| ClientGone)?;
-    }
-    Ok(())
-}
-
-async fn send_all(out: &mut ChunkBuilder, to: &mut ChunkSender) -> Result<(), ClientGone> {
-    while let Some(piece) = out.next() {
-        to.send(piece).await.map_err(|_| ClientGone)?;
+        to.send(piece).await?;
     }
     Ok(())
 }

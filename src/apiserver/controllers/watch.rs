@@ -2,12 +2,9 @@
 //!
 //! Invariant: controllers are observed only while there are watches, and once for all of them.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::response::Response;
-use serde_json::{Value, json};
 use tokio::time::MissedTickBehavior;
 
 use super::view::{Columns, ControllerView};
@@ -15,15 +12,14 @@ use super::{GROUP, KIND, NameSelection, VERSION};
 use crate::Server;
 use crate::chunks::ChunkBuilder;
 use crate::list_options::{ListOptions, revision, watch_timeout};
-use crate::negotiate::{MediaTypeOptions, Representation};
-use crate::on_demand::{self, ChunkSender, ReaderGone};
+use crate::negotiate::MediaTypeOptions;
+use crate::on_demand::{ChunkSender, ReaderGone};
 use crate::response_format::ResponseFormat;
 use crate::table::IncludeObject;
-use crate::watch_events::{followed, put_value, refusal};
+use crate::watch_events::{self, bookmark_interval, put_bookmark, put_value, refusal, send_all};
 use api::controller_changes::{ControllerSnapshot, ObservedController};
 use api::{Api, ApiError};
 use object::Revision;
-use object::well_known::annotation::INITIAL_EVENTS_END;
 
 /// The interval between two observations.
 const EVERY: Duration = Duration::from_secs(1);
@@ -40,6 +36,7 @@ pub(super) fn handle(
     ListOptions::check_watch(query)?;
     let from = revision(query)?;
     let send_initial = query.flag("sendInitialEvents");
+    let bookmarks = query.flag("allowWatchBookmarks");
     let timeout = watch_timeout(query)?;
     let (api, accepted) = (server.api(), format.accepted());
     if let Some(from) = from
@@ -57,20 +54,10 @@ pub(super) fn handle(
         include: query.include_object(),
         delivered: from.unwrap_or(look.revision),
         columns: Columns::Defined,
-        bookmarks: query.flag("allowWatchBookmarks"),
-        ends_initial: send_initial,
+        bookmarks,
+        ends_initial: send_initial && bookmarks,
     };
-    let (outlet, stream) = on_demand::pair(api.timings().http_request_timeout.0);
-    let stopping = server.inner.stopping.clone();
-    base::task::start(async move {
-        tokio::select! {
-            () = stopping.cancelled() => {}
-            () = tokio::time::sleep(timeout) => {}
-            _ = run.send(look, lists_first, outlet) => {}
-        }
-    });
-    let body = Body::from_stream(futures::StreamExt::map(stream, Ok::<_, Infallible>));
-    Ok(followed(accepted.media, body))
+    Ok(watch_events::start(server, accepted.media, timeout, |to| run.send(look, lists_first, to)))
 }
 
 /// One running watch.
@@ -84,7 +71,7 @@ struct ControllerWatch {
     /// The state of the client's column definitions.
     columns: Columns,
     bookmarks: bool,
-    /// The client requested the initial state, with a bookmark at its end.
+    /// The client requested the initial state, and bookmarks: one marks its end.
     ends_initial: bool,
 }
 
@@ -111,9 +98,7 @@ impl ControllerWatch {
         // The first tick is immediate.
         tick.tick().await;
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let every = self.api.timings().bookmark_interval.0;
-        let mut bookmark = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
-        bookmark.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut bookmark = bookmark_interval(&self.api);
         loop {
             tokio::select! {
                 () = to.closed() => return Err(ReaderGone),
@@ -163,29 +148,7 @@ impl ControllerWatch {
     }
 
     fn put_bookmark(&self, out: &mut ChunkBuilder, ends_initial: bool) {
-        let mut metadata = json!({"resourceVersion": self.delivered.to_string(), "creationTimestamp": null});
-        if ends_initial {
-            metadata["annotations"] = json!({INITIAL_EVENTS_END: "true"});
-        }
-        let partial = |version: &str| -> Value {
-            json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": metadata})
-        };
-        let object = match self.accepted.form {
-            Representation::Object => {
-                json!({"kind": KIND, "apiVersion": format!("{GROUP}/{VERSION}"), "metadata": metadata})
-            }
-            Representation::Metadata(version) => partial(version.api_version()),
-            Representation::Table(version) => json!({"kind": "Table", "apiVersion": version.api_version(),
-                "metadata": {"resourceVersion": self.delivered.to_string()}, "columnDefinitions": null,
-                "rows": [{"cells": [], "object": partial(version.api_version())}]}),
-        };
-        put_value(out, self.accepted.media, "BOOKMARK", &object);
+        let api_version = format!("{GROUP}/{VERSION}");
+        put_bookmark(out, self.accepted, (KIND, &api_version), self.delivered, ends_initial);
     }
-}
-
-async fn send_all(out: &mut ChunkBuilder, to: &mut ChunkSender) -> Result<(), ReaderGone> {
-    while let Some(piece) = out.next() {
-        to.send(piece).await?;
-    }
-    Ok(())
 }

@@ -485,6 +485,25 @@ async fn namespaces_are_not_deleted_as_a_collection_api_3() {
     assert_eq!(client.get("/api/v1/namespaces/default").await.body["status"]["phase"], "Active");
 }
 
+/// Regression: a client that had not requested bookmarks got one after the initial state.
+#[tokio::test(start_paused = true)]
+async fn a_bookmark_ends_the_initial_state_only_for_a_client_that_requests_bookmarks_api_4() {
+    let client = Client::new().await;
+    assert_eq!(client.post(MAPS, &json!({"metadata": {"name": "a"}})).await.code, 201);
+    let watch = format!(
+        "{MAPS}?watch=true&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+    );
+    for (bookmarks, expected) in
+        [("", vec!["ADDED"]), ("&allowWatchBookmarks=true", vec!["ADDED", "BOOKMARK"])]
+    {
+        let body = client.get_as(&format!("{watch}{bookmarks}"), JSON).await.into_body();
+        let stream = body.collect().await.unwrap().to_bytes();
+        let events = serde_json::Deserializer::from_slice(&stream).into_iter::<Value>();
+        let types: Vec<_> = events.map(|event| event.unwrap()["type"].clone()).collect();
+        assert_eq!(types, expected, "{bookmarks}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_object_that_leaves_a_selection_is_shown_as_it_was_api_4() {
     let client = Client::new().await;
