@@ -21,7 +21,7 @@ pub mod insecure_verifier;
 pub mod json;
 pub mod layers;
 pub mod mistakes;
-mod object_serializer;
+pub mod object_serializer;
 pub mod optional_file;
 pub mod panics;
 pub mod peer_credentials;

@@ -1,5 +1,18 @@
 //! Methods that all serializers of objects share: to JSON, to protobuf, to digests.
 
+use std::fmt::Error;
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// Returns the text of a map's key; an error if it is no text.
+pub fn key_text<T: ?Sized + Serialize>(key: &T) -> Result<String, Error> {
+    match serde_json::to_value(key) {
+        Ok(Value::String(text)) => Ok(text),
+        _ => Err(Error),
+    }
+}
+
 /// The methods of a [`serde::Serializer`] that delegate to others, with [`std::fmt::Error`] as its error. Types without a
 /// JSON form are treated as `serde_json` does, and types that the API does not use are errors.
 #[macro_export]

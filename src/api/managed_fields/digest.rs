@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 
 use serde::ser::{Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
 
+use base::object_serializer::key_text;
+
 /// Random for each process, so that no client can construct two values with the same digest.
 static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
@@ -132,14 +134,6 @@ impl SerializeSeq for ListDigest {
     fn end(self) -> Result<u64, Error> {
         Ok(self.finish())
     }
-}
-
-/// Returns the text of a map's key.
-pub(super) fn key_text<T: ?Sized + Serialize>(key: &T) -> Result<String, Error> {
-    let serde_json::Value::String(text) = serde_json::to_value(key).map_err(|_| Error)? else {
-        return Err(Error);
-    };
-    Ok(text)
 }
 
 impl Serializer for Digest {

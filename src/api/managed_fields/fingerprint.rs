@@ -12,9 +12,10 @@ use serde::ser::{Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStr
 use serde_json::Value;
 
 use super::always_encoded::AlwaysEncoded;
-use super::digest::{self, Digest, ListDigest, MapDigest, digest, key_text};
+use super::digest::{self, Digest, ListDigest, MapDigest, digest};
 use super::types::{Json, OwnershipKind, Type};
 use apimachinery::schema::ObjectType;
+use base::object_serializer::key_text;
 use object::Object;
 use object::managed::PathElement;
 use object::managed::compact::{FieldName, NodeOffset, Writer};

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::discovery::KUBERNETES_VERSION;
+use crate::protobuf::writer::{put_bytes, put_number};
 
 /// The media type of the response.
 pub(crate) const MEDIA_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
@@ -51,46 +52,29 @@ struct Message {
 }
 
 impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
+    fn raw(&mut self, number: u32, bytes: &[u8]) {
+        put_bytes(&mut self.bytes, number, bytes);
     }
 
-    fn raw(&mut self, number: u64, bytes: &[u8]) {
-        self.varint(number << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn message(&mut self, number: u64, message: &Self) {
+    fn message(&mut self, number: u32, message: &Self) {
         self.raw(number, &message.bytes);
     }
 
     /// Writes a string, if the value is one.
-    fn text(&mut self, number: u64, value: &Value) {
+    fn text(&mut self, number: u32, value: &Value) {
         if let Some(text) = value.as_str() {
             self.raw(number, text.as_bytes());
         }
     }
 
-    fn texts(&mut self, number: u64, value: &Value) {
+    fn texts(&mut self, number: u32, value: &Value) {
         for text in value.as_array().into_iter().flatten() {
             self.text(number, text);
         }
     }
 
-    fn flag(&mut self, number: u64, value: &Value) {
-        if value.as_bool() == Some(true) {
-            self.varint(number << 3);
-            self.varint(1);
-        }
-    }
-
     /// Writes the `x-` entries: a name and YAML, of which JSON is a subset.
-    fn extensions(&mut self, number: u64, of: &Value) {
+    fn extensions(&mut self, number: u32, of: &Value) {
         for (name, value) in entries(of).filter(|(name, _)| name.starts_with("x-")) {
             self.message(number, &named(name, &any(value)));
         }
@@ -142,7 +126,7 @@ fn operation(value: &Value) -> Message {
     out
 }
 
-fn wrapped(number: u64, message: &Message) -> Message {
+fn wrapped(number: u32, message: &Message) -> Message {
     let mut out = Message::default();
     out.message(number, message);
     out
@@ -167,9 +151,9 @@ fn schema(value: &Value) -> Message {
     out.texts(19, &value["required"]);
     match &value["additionalProperties"] {
         values @ Value::Object(_) => out.message(21, &wrapped(1, &schema(values))),
-        allowed @ Value::Bool(true) => {
+        Value::Bool(true) => {
             let mut item = Message::default();
-            item.flag(2, allowed);
+            put_number(&mut item.bytes, 2, 1);
             out.message(21, &item);
         }
         _ => {}

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::fields::{Entry, fields};
 use super::writer::{OpenMessage, put_bytes, put_fixed64, put_number};
 use apimachinery::schema::{ObjectType, Scalar, Shape, TypeId, graph};
+use base::object_serializer::key_text;
 
 /// The position of a JSON field in its message.
 #[derive(Debug, PartialEq, Eq)]
@@ -135,13 +136,6 @@ impl SerializeMap for Fields<'_> {
 
     fn end(self) -> Result<(), Error> {
         self.finish()
-    }
-}
-
-fn key_text<T: ?Sized + Serialize>(key: &T) -> Result<String, Error> {
-    match serde_json::to_value(key) {
-        Ok(Value::String(text)) => Ok(text),
-        _ => Err(Error),
     }
 }
 

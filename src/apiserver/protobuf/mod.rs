@@ -9,7 +9,7 @@ mod fields;
 mod message;
 mod response;
 mod wire;
-mod writer;
+pub(super) mod writer;
 
 use serde_json::Value;
 

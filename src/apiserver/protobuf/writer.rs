@@ -19,7 +19,7 @@ fn put_tag(out: &mut Vec<u8>, number: u32, wire: u32) {
 }
 
 /// Appends a field that holds an integer or a boolean.
-pub(super) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
+pub(crate) fn put_number(out: &mut Vec<u8>, number: u32, value: u64) {
     put_tag(out, number, VARINT);
     put_varint(out, value);
 }
@@ -31,7 +31,7 @@ pub(super) fn put_fixed64(out: &mut Vec<u8>, number: u32, bytes: [u8; 8]) {
 }
 
 /// Appends a field that holds text, bytes or a message.
-pub(super) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     put_head(out, number, bytes.len());
     out.extend_from_slice(bytes);
 }
