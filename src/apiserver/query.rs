@@ -71,7 +71,7 @@ impl Query {
         let bad = |e: SelectorError| ApiError::BadRequest(e.to_string());
         let labels = Selector::parse(self.get("labelSelector").unwrap_or("")).map_err(bad)?;
         if let Some(fault) = labels.requirements().iter().find_map(requirement_fault) {
-            return Err(bad(SelectorError::Syntax(fault)));
+            return Err(bad(SelectorError::in_requirement(&fault)));
         }
         let mut fields = parse_fields(self.get("fieldSelector").unwrap_or("")).map_err(bad)?;
         for field in &mut fields {

@@ -7,15 +7,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 /// Labels as objects carry them.
 pub type Labels = BTreeMap<String, String>;
 
-/// A selector cannot be read.
+/// The reason why a selector cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SelectorError {
-    /// The query text breaks the grammar.
-    #[error("unable to parse requirement: {0}")]
-    Syntax(String),
-    /// A requirement contradicts itself.
-    #[error("{0}")]
-    Requirement(String),
+#[error("{0}")]
+pub struct SelectorError(String);
+
+impl SelectorError {
+    /// Returns the error of one requirement of a label selector.
+    pub fn in_requirement(reason: &str) -> Self {
+        Self(format!("unable to parse requirement: {reason}"))
+    }
 }
 
 /// A requirement's condition on a label's value.
@@ -170,9 +171,7 @@ pub fn parse_fields(text: &str) -> Result<Vec<FieldRequirement>, SelectorError> 
             let signs = |at: usize| ["!=", "==", "="].into_iter().find(|sign| term[at..].starts_with(sign));
             let found = term.char_indices().find_map(|(at, _)| Some((at, signs(at)?)));
             let Some((at, sign)) = found else {
-                return Err(SelectorError::Requirement(format!(
-                    "invalid selector: '{text}'; can't understand '{term}'"
-                )));
+                return Err(SelectorError(format!("invalid selector: '{text}'; can't understand '{term}'")));
             };
             let value = unescaped(term[at + sign.len()..].trim())?;
             Ok(FieldRequirement { path: term[..at].trim().into(), value, equal: sign != "!=" })
@@ -200,7 +199,7 @@ fn terms(text: &str) -> Vec<&str> {
 
 /// Removes the escapes from a field's value.
 fn unescaped(text: &str) -> Result<String, SelectorError> {
-    let bad = |reason: String| SelectorError::Requirement(format!("invalid field selector: {reason}"));
+    let bad = |reason: String| SelectorError(format!("invalid field selector: {reason}"));
     let mut value = String::with_capacity(text.len());
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
@@ -238,6 +237,10 @@ mod parse {
                 Token::Word(t) | Token::Mark(t) => t,
             }
         }
+
+        fn starts_requirement(&self) -> bool {
+            matches!(self, Token::Word(_) | Token::Mark("!"))
+        }
     }
 
     fn tokens(text: &str) -> Vec<Token<'_>> {
@@ -264,20 +267,27 @@ mod parse {
     pub(super) fn selector(text: &str) -> Result<Vec<Requirement>, SelectorError> {
         let mut parser = Parser { tokens: tokens(text).into_iter().peekable() };
         let mut requirements = Vec::new();
-        while parser.tokens.peek().is_some() {
-            requirements.push(parser.requirement()?);
+        if parser.tokens.peek().is_none() {
+            return Ok(requirements);
+        }
+        let mut expected = "!, identifier, or 'end of string'";
+        loop {
+            let next = parser.tokens.peek();
+            if !next.is_some_and(Token::starts_requirement) {
+                return Err(unexpected_token(next.map_or("", Token::text), expected));
+            }
+            let requirement = parser.requirement();
+            requirements.push(requirement.map_err(|error| SelectorError::in_requirement(&error.0))?);
             match parser.tokens.next() {
-                None => break,
-                Some(Token::Mark(",")) if parser.tokens.peek().is_some() => {}
-                Some(Token::Mark(",")) => return Err(unexpected_token("", "identifier after ','")),
+                None => return Ok(requirements),
+                Some(Token::Mark(",")) => expected = "identifier after ','",
                 Some(other) => return Err(unexpected_token(other.text(), "',' or 'end of string'")),
             }
         }
-        Ok(requirements)
     }
 
     fn unexpected_token(found: &str, expected: &str) -> SelectorError {
-        SelectorError::Syntax(format!("found '{found}', expected: {expected}"))
+        SelectorError(format!("found '{found}', expected: {expected}"))
     }
 
     impl Parser<'_> {
@@ -318,7 +328,7 @@ mod parse {
             let valid = key.len() <= 317
                 && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
                 && key.starts_with(|c: char| c.is_ascii_alphanumeric());
-            if valid { Ok(key) } else { Err(SelectorError::Syntax(format!("invalid label key \"{key}\""))) }
+            if valid { Ok(key) } else { Err(SelectorError(format!("invalid label key \"{key}\""))) }
         }
 
         /// Reads a value, which may be empty: `a=`.
@@ -332,7 +342,7 @@ mod parse {
         fn integer(&mut self) -> Result<i64, SelectorError> {
             let word = self.expect_word("identifier")?;
             word.parse().map_err(|_| {
-                SelectorError::Requirement(format!(
+                SelectorError(format!(
                     "values[0]: Invalid value: \"{word}\": for 'Gt', 'Lt' operators, the value must be an integer"
                 ))
             })
@@ -410,8 +420,16 @@ mod tests {
         for (text, message) in [
             ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
             ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
-            ("a,", "unable to parse requirement: found '', expected: identifier after ','"),
-            ("=b", "unable to parse requirement: found '=', expected: identifier"),
+            ("!=b", "unable to parse requirement: found '=', expected: identifier"),
+            (
+                "n>x",
+                "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must \
+                 be an integer",
+            ),
+            ("a,", "found '', expected: identifier after ','"),
+            ("a,=", "found '=', expected: identifier after ','"),
+            ("a=b c", "found 'c', expected: ',' or 'end of string'"),
+            ("=b", "found '=', expected: !, identifier, or 'end of string'"),
         ] {
             assert_eq!(Selector::parse(text).unwrap_err().to_string(), message, "{text}");
         }
