@@ -52,23 +52,25 @@ pub(super) fn read_object(
     super::strict::object(kinds, target.served, read, format)
 }
 
-/// Sets the namespace of the path in the object; refuses an object that has another.
+/// Sets the namespace of the path in the object, or removes that of a cluster-scoped object, which has none; refuses an
+/// object that has another namespace than the path.
 fn set_namespace(
     target: &ResourceTarget,
     fields: &mut serde_json::Map<String, Value>,
 ) -> Result<(), ApiError> {
     let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
     let Some(metadata) = metadata.as_object_mut() else { return Ok(()) };
-    if let Some(namespace) = &target.namespace {
-        let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
-        if !given.is_empty() && given != namespace {
-            return Err(ApiError::BadRequest(
-                "the namespace of the provided object does not match the namespace sent on the request"
-                    .into(),
-            ));
-        }
-        metadata.insert("namespace".into(), namespace.clone().into());
+    let Some(namespace) = &target.namespace else {
+        metadata.remove("namespace");
+        return Ok(());
+    };
+    let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+    if !given.is_empty() && given != namespace {
+        return Err(ApiError::BadRequest(
+            "the namespace of the provided object does not match the namespace sent on the request".into(),
+        ));
     }
+    metadata.insert("namespace".into(), namespace.clone().into());
     Ok(())
 }
 

@@ -485,6 +485,21 @@ async fn namespaces_are_not_deleted_as_a_collection_api_3() {
     assert_eq!(client.get("/api/v1/namespaces/default").await.body["status"]["phase"], "Active");
 }
 
+/// Regression: updates of a cluster-scoped object with a namespace were refused, such as the second `kubectl apply` of
+/// a ClusterRole whose manifest has one.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_scoped_object_loses_its_namespace_api_2() {
+    let client = Client::new().await;
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let role = json!({"metadata": {"name": "r", "namespace": "default"}, "rules": []});
+    assert_eq!(client.post(roles, &role).await.code, 201);
+    let one = format!("{roles}/r");
+    let patch = json!({"metadata": {"namespace": "default", "labels": {"a": "b"}}});
+    for changed in [client.put(&one, &role).await, client.patch(&one, MERGE, &patch).await] {
+        assert_eq!((changed.code, &changed.body["metadata"]["namespace"]), (200, &Value::Null));
+    }
+}
+
 /// Regression: a client that had not requested bookmarks got one after the initial state.
 #[tokio::test(start_paused = true)]
 async fn a_bookmark_ends_the_initial_state_only_for_a_client_that_requests_bookmarks_api_4() {
