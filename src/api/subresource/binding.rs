@@ -10,7 +10,7 @@ use object::owner::is_terminating;
 use object::{Key, Kind, SharedObject};
 
 impl Api {
-    /// Assigns a pod to the node in a Binding, if that is valid.
+    /// Assigns a pod to the node in a Binding, if that is valid. The pod gets the Binding's labels and annotations.
     pub fn bind_to(
         &self,
         pod: &Key,
@@ -26,8 +26,7 @@ impl Api {
             None => binding,
         };
         object_checks::check_binding(&binding, &pod.name)?;
-        let node = binding.target.name.as_deref().unwrap_or_default();
-        self.assign(pod, binding.metadata.uid.as_deref().unwrap_or_default(), node, options)
+        self.assign(pod, &binding, options)
     }
 
     /// Assigns the pod with this uid (any, if empty) to a node.
@@ -50,19 +49,23 @@ impl Api {
     fn assign(
         &self,
         pod: &Key,
-        uid: &str,
-        node: &str,
+        binding: &Binding,
         options: &WriteOptions,
     ) -> Result<SharedObject<Pod>, ApiError> {
         let refuse = |message: String| Err(ApiError::conflict(Kind::Pod, &pod.name, message));
         let now = self.server_clock().time();
         self.modify_part_by::<Pod>(pod, Part::System, options, |value| {
-            let meta = &value.metadata;
-            if !uid.is_empty() && meta.uid.as_deref() != Some(uid) {
-                let found = meta.uid.clone().unwrap_or_default();
-                return refuse(format!(
-                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
-                ));
+            let (meta, demanded) = (&mut value.metadata, &binding.metadata);
+            for (field, demanded, found) in [
+                ("UID", &demanded.uid, &meta.uid),
+                ("ResourceVersion", &demanded.resource_version, &meta.resource_version),
+            ] {
+                let found = found.as_deref().unwrap_or_default();
+                if let Some(demanded) = demanded.as_deref().filter(|text| !text.is_empty() && *text != found) {
+                    return refuse(format!(
+                        "Precondition failed: {field} in precondition: {demanded}, {field} in object meta: {found}"
+                    ));
+                }
             }
             if is_terminating(meta) {
                 return refuse(format!("pod {} is being deleted, cannot be assigned to a host", pod.name));
@@ -74,7 +77,13 @@ impl Api {
             if spec.scheduling_gates.as_ref().is_some_and(|g| !g.is_empty()) {
                 return refuse(format!("pod {} has non-empty .spec.schedulingGates", pod.name));
             }
-            spec.node_name = Some(node.to_string());
+            spec.node_name = binding.target.name.clone();
+            if let Some(annotations) = &binding.metadata.annotations {
+                meta.annotations.get_or_insert_default().extend(annotations.clone());
+            }
+            if let Some(labels) = &binding.metadata.labels {
+                meta.labels.get_or_insert_default().extend(labels.clone());
+            }
             let status = value.status.get_or_insert_default();
             // As Kubernetes since 1.35: the nomination has served its purpose.
             status.nominated_node_name = None;
@@ -83,7 +92,7 @@ impl Api {
                 type_: "PodScheduled".into(),
                 status: ConditionStatus::True.into(),
                 last_transition_time: Some(now.clone()),
-                observed_generation: value.metadata.generation,
+                observed_generation: meta.generation,
                 ..PodCondition::default()
             };
             conditions::set(conditions, scheduled);
@@ -99,13 +108,34 @@ mod tests {
     use super::*;
     use crate::test_api::api;
 
+    fn create_pod(api: &Api) -> SharedObject<Pod> {
+        let pod = json!({"metadata": {"name": "p", "namespace": "n"},
+            "spec": {"containers": [{"name": "c", "image": "busybox"}]}});
+        api.create_as(serde_json::from_value::<Pod>(pod).unwrap()).unwrap()
+    }
+
+    /// Regression: the Binding's labels, annotations and resourceVersion had no effect.
+    #[test]
+    fn a_pod_gets_the_labels_and_annotations_of_its_binding_api_2() {
+        let api = api(&["n"]);
+        let pod = create_pod(&api);
+        let bind = |version: &str| {
+            let metadata = json!({"name": "p", "resourceVersion": version, "labels": {"a": "b"},
+                "annotations": {"c": "d"}});
+            let binding = json!({"metadata": metadata, "target": {"kind": "Node", "name": "node-1"}});
+            let binding = serde_json::from_value(binding).unwrap();
+            api.bind_to(&pod.key(), binding, &WriteOptions::default())
+        };
+        assert!(bind("1").is_err_and(|error| error.is_conflict()));
+        let bound = bind(&pod.object().revision().to_string()).unwrap();
+        assert_eq!(bound.metadata.labels, Some([("a".to_string(), "b".to_string())].into()));
+        assert_eq!(bound.metadata.annotations.as_ref().unwrap()["c"], "d");
+    }
+
     #[test]
     fn binding_keeps_the_generation_and_says_that_it_has_seen_it_api_2() {
         let api = api(&["n"]);
-        let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "n"},
-            "spec": {"containers": [{"name": "c", "image": "busybox"}]}}))
-        .unwrap();
-        let pod = api.create_as(pod).unwrap();
+        let pod = create_pod(&api);
         api.modify_part::<Pod>(&pod.key(), Part::Status, |pod| {
             pod.status.get_or_insert_default().nominated_node_name = Some("node-1".into());
             Ok(())
