@@ -1,10 +1,11 @@
 //! Status fields that objects have from their creation on: clients read them without a check.
 
 use crate::test_api::{api_with, without_admission};
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use manifest::from_yaml;
 use serde_json::json;
 
-use crate::WriteOptions;
+use crate::{Part, WriteOptions};
 use object::{Kind, Object};
 
 /// Kubernetes' encoding writes these fields even if they are empty.
@@ -65,4 +66,19 @@ async fn new_objects_have_the_status_that_kubernetes_writes_api_8() {
         let owned = made.to_value()["metadata"]["managedFields"].to_string();
         assert!(!owned.contains("f:status"), "{kind:?}: {owned}");
     }
+}
+
+/// Regression: a write of the status without the QoS class removed it.
+#[tokio::test]
+async fn a_pod_retains_its_qos_class_pod_11() {
+    let api = api_with(without_admission(&["ServiceAccount", "NamespaceLifecycle"]), &[]);
+    let pod = json!({"metadata": {"name": "p", "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let options = WriteOptions::default();
+    let made = api.create(Object::from_value(Kind::Pod, pod).unwrap(), &options).unwrap();
+    let mut rejected = Object::clone(&made);
+    let status = PodStatus { phase: Some("Failed".into()), ..PodStatus::default() };
+    rejected.get_mut::<Pod>().unwrap().status = Some(status);
+    let stored = api.update(&rejected, Part::Status, &options).unwrap();
+    assert_eq!(stored.to_value()["status"], json!({"phase": "Failed", "qosClass": "BestEffort"}));
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::columns::{Column, NONE, RowCondition, or_none};
 use super::resource::{PodShape, Resource, SelectableField, flag, selectable, text};
-use apimachinery::default::{pod_spec, set};
+use apimachinery::default::{pod_spec, set, set_text};
 use apimachinery::validate::FieldErrors;
 use object::pod::printed_status;
 use object::quantity::ResourceList;
@@ -86,15 +86,13 @@ impl Resource for Pod {
     }
 
     fn prepare_for_create(&mut self) {
-        self.status = Some(PodStatus {
-            phase: Some("Pending".into()),
-            qos_class: Some(qos_class(self).into()),
-            ..PodStatus::default()
-        });
+        self.status = Some(PodStatus { phase: Some("Pending".into()), ..PodStatus::default() });
     }
 
     fn complete_status(&mut self) {
+        let class = qos_class(self);
         let Some(status) = self.status.as_mut() else { return };
+        set_text(&mut status.qos_class, class);
         let lists = [
             &mut status.init_container_statuses, &mut status.container_statuses,
             &mut status.ephemeral_container_statuses,
