@@ -31,12 +31,8 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
         return Ok(());
     }
     let Some(spec) = pod.spec.as_mut() else { return Ok(()) };
-    let name = spec
-        .service_account_name
-        .take()
-        .or_else(|| spec.service_account.take())
-        .filter(|name| !name.is_empty())
-        .unwrap_or_else(|| "default".into());
+    let given = [spec.service_account_name.take(), spec.service_account.take()];
+    let name = given.into_iter().flatten().find(|name| !name.is_empty()).unwrap_or_else(|| "default".into());
     spec.service_account = Some(name.clone());
     spec.service_account_name = Some(name.clone());
     let account = api.get_as::<ServiceAccount>(&Key::new(namespace.as_str(), name.as_str())).ok();

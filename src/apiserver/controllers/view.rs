@@ -277,12 +277,7 @@ fn key_fields(key: &QueuedKey) -> Map<String, Value> {
     fields.insert("key".into(), key.key.as_str().into());
     if let Some((kind, object)) = &key.object {
         let info = kind.info();
-        let version = if info.group.is_empty() {
-            info.version.into()
-        } else {
-            format!("{}/{}", info.group, info.version)
-        };
-        let mut of = json!({"apiVersion": version, "kind": info.name, "name": object.name});
+        let mut of = json!({"apiVersion": info.api_version(), "kind": info.name, "name": object.name});
         if let Some(namespace) = object.namespace() {
             of["namespace"] = namespace.into();
         }
