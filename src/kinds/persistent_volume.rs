@@ -1,32 +1,24 @@
 //! Persistent volumes.
 
-use apimachinery::validate::resources;
-use apimachinery::validate::selector;
-use apimachinery::validate::spec_diff;
-use apimachinery::validate::spec_diff::differences;
-use apimachinery::validate::storage::access_modes;
-use apimachinery::validate::storage::class_name;
-use apimachinery::validate::storage::volume_mode;
-use apimachinery::validate::volume_sources::{self, VolumeParent};
-use apimachinery::validate::volumes;
 use k8s_openapi::api::core::v1::{
     NodeSelectorRequirement, PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus,
     VolumeNodeAffinity,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use object::quantity::Amount;
-use object::well_known::label::RENAMED_NODE_LABELS;
-use serde_json::json;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
 use apimachinery::default::{set, set_text, volumes as default_volumes};
-use apimachinery::validate::{FieldErrors, Path};
+use apimachinery::validate::spec_diff::{self, differences};
+use apimachinery::validate::storage::{access_modes, class_name, volume_mode};
+use apimachinery::validate::volume_sources::{self, VolumeParent};
+use apimachinery::validate::{FieldErrors, Path, resources, selector, volumes};
 use object::ObjectPart as _;
 use object::owner;
-use object::quantity::ResourceList;
+use object::quantity::{Amount, ResourceList};
 use object::storage::UNSET;
+use object::well_known::label::RENAMED_NODE_LABELS;
 
 /// The fields of a spec other than volume sources.
 const NO_SOURCES: &[&str] = &[

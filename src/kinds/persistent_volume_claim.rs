@@ -1,26 +1,22 @@
 //! Persistent volume claims.
 
-use apimachinery::validate::resources;
-use apimachinery::validate::spec_diff;
-use apimachinery::validate::spec_diff::differences;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeClaimStatus,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use object::storage::annotation;
-use object::storage::claim_phase;
 use serde_json::json;
 
 use super::columns::Column;
 use super::persistent_volume::{modes_text, storage_text};
 use super::resource::{Resource, SelectableField, selectable, text};
 use apimachinery::default::set_text;
-use apimachinery::validate::{FieldErrors, Path, storage};
+use apimachinery::validate::spec_diff::{self, differences};
+use apimachinery::validate::{FieldErrors, Path, resources, storage};
 use object::ObjectPart as _;
 use object::owner;
 use object::quantity::{Amount, ResourceList};
-use object::storage::{BETA_CLASS, UNSET, claim_class};
+use object::storage::{BETA_CLASS, UNSET, annotation, claim_class, claim_phase};
 
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 

@@ -1,14 +1,13 @@
 //! Resource quotas.
 
-use apimachinery::validate::resources;
-use base::sort::SliceOrder;
 use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaSpec, ScopedResourceSelectorRequirement};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::json;
 
 use super::columns::Column;
 use super::resource::Resource;
-use apimachinery::validate::{FieldErrors, Path};
+use apimachinery::validate::{FieldErrors, Path, resources};
+use base::sort::SliceOrder;
 use object::quantity::ResourceList;
 
 /// The compute resources, to which every pod scope except `BestEffort` applies.

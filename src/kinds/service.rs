@@ -1,6 +1,5 @@
 //! Services.
 
-use apimachinery::validate::metadata;
 use std::collections::HashSet;
 use std::net::IpAddr;
 
@@ -15,7 +14,7 @@ use super::ip_families::{self, cluster_ips};
 use super::load_balancer;
 use super::resource::{Resource, SelectableField, selectable, text};
 use apimachinery::default::{set, set_text};
-use apimachinery::validate::{FieldErrors, Path, names};
+use apimachinery::validate::{FieldErrors, Path, metadata, names};
 use base::sort::CollectMap;
 use object::quantity::ResourceList;
 
