@@ -3,7 +3,6 @@
 //! API's own and does not depend on these objects.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
@@ -19,6 +18,7 @@ use base::clock::time;
 use base::sort::CollectMap;
 use object::conditions;
 use object::owner::is_terminating;
+use object::service::cluster_ips;
 use object::{Key, Kind, Object, SharedObject};
 use reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found, optional, preconditions};
 
@@ -130,10 +130,7 @@ fn addresses_of(service: &Object) -> Vec<String> {
     let Some(spec) = service.get::<Service>().and_then(|service| service.spec.as_ref()) else {
         return Vec::new();
     };
-    let listed = spec.cluster_ips.as_deref().filter(|all| !all.is_empty());
-    let all = listed.unwrap_or(spec.cluster_ip.as_slice());
-    let parsed = all.iter().filter_map(|ip| ip.parse::<IpAddr>().ok());
-    parsed.map(|ip| ip.to_string()).collect()
+    cluster_ips(spec).map(|ip| ip.to_string()).collect()
 }
 
 fn parent(service: &Key) -> ParentReference {

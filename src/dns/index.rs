@@ -10,7 +10,8 @@ use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
 use base::sort::SliceOrder;
-use object::Key;
+use object::service::cluster_ips;
+use object::{Key, endpoint};
 use services::ServiceEndpoints;
 
 /// A port as in SRV records.
@@ -180,11 +181,9 @@ fn named(
     let meaning = match (spec.type_.as_deref(), spec.cluster_ip.as_deref()) {
         (Some("ExternalName"), _) => NameTarget::Alias(spec.external_name.clone()?),
         (_, Some("None")) => NameTarget::Endpoints,
-        (_, Some(ip)) => {
-            let listed = spec.cluster_ips.as_deref().filter(|all| !all.is_empty());
-            let all = listed.into_iter().flatten().filter_map(|ip| ip.parse().ok());
-            let all: Vec<IpAddr> = all.collect();
-            NameTarget::Addresses(if all.is_empty() { vec![ip.parse().ok()?] } else { all })
+        (_, Some(_)) => {
+            let all: Vec<IpAddr> = cluster_ips(spec).collect();
+            NameTarget::Addresses(Some(all).filter(|all| !all.is_empty())?)
         }
         (_, None) => return None,
     };
@@ -218,16 +217,14 @@ fn named(
 }
 
 fn is_published(spec: &ServiceSpec, endpoint: &Endpoint) -> bool {
-    let ready = endpoint.conditions.as_ref().and_then(|c| c.ready).unwrap_or(true);
-    ready || spec.publish_not_ready_addresses == Some(true)
+    endpoint::is_ready(endpoint) || spec.publish_not_ready_addresses == Some(true)
 }
 
 fn named_endpoint(endpoint: &Endpoint, ip: IpAddr, ports: &[NamedPort]) -> NamedEndpoint {
-    let pod = endpoint.target_ref.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"));
     NamedEndpoint {
         ip,
         name: endpoint.hostname.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| dashed(ip)),
-        pod: pod.and_then(|pod| pod.name.clone()),
+        pod: endpoint::pod(endpoint).and_then(|pod| pod.name.clone()),
         ports: ports.to_vec(),
     }
 }

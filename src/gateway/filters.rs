@@ -8,6 +8,7 @@ use super::hosts::is_hostname;
 use super::path_edit::PathEdit;
 use super::problem::RouteProblem;
 use super::resources::{self, HeaderModifier, ObjectRef, RouteFilter};
+use object::port_number;
 use reverse_proxy::header_edits::{HeaderEdits, may_be_edited};
 
 /// One filter; `M` is the target of mirrored requests.
@@ -155,8 +156,7 @@ fn read_redirect(of: &resources::RequestRedirect) -> Result<Redirect, RouteProbl
         Some("https") => Some("https"),
         Some(other) => return Err(unsupported(&format!("scheme {other}"))),
     };
-    let port = of.port.map(|port| u16::try_from(port).ok().filter(|port| *port > 0));
-    let port = port.map(|port| port.ok_or_else(|| unsupported("this port"))).transpose()?;
+    let port = of.port.map(|port| port_number(port).ok_or_else(|| unsupported("this port"))).transpose()?;
     let status = match of.status_code.unwrap_or(302) {
         301 => StatusCode::MOVED_PERMANENTLY,
         302 => StatusCode::FOUND,

@@ -10,7 +10,7 @@ use super::hosts::is_hostname;
 use super::problem::Cause;
 use super::resources::{GROUP, GatewaySpec, Labels, Listener, RouteKind};
 use object::selector::Selector;
-use object::{Key, Object};
+use object::{Key, Object, port_number};
 
 /// Maximum number of listeners of one Gateway, as in the API's CRD; further ones are ignored.
 const MAX_LISTENERS: usize = 64;
@@ -200,7 +200,7 @@ fn listener_view(
             other => (Namespaces::Selected(Selector::nothing()), Some(other)),
         },
     };
-    let port = u16::try_from(listener.port).ok().filter(|port| *port > 0);
+    let port = port_number(listener.port);
     let tls = listener.tls.as_ref();
     let refused = match (listener.protocol.as_str(), port) {
         ("HTTP" | "HTTPS", None) => {

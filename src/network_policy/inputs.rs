@@ -9,10 +9,10 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 use super::peers::{Definition, Namespaces};
 use super::port_range::Protocol;
 use super::rule::Policy;
-use object::Key;
 use object::host_ports::declared_ports;
-use object::pod::{is_terminal, node_name};
+use object::pod::{addresses, is_on_host_network, is_terminal, node_name};
 use object::selector::Labels;
+use object::{Key, port_number};
 
 /// A named port of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -46,23 +46,11 @@ impl PodFacts {
         if is_terminal(pod) {
             return None;
         }
-        let status = pod.status.as_ref()?;
-        let first = status.pod_ip.iter();
-        let all = first.chain(status.pod_ips.iter().flatten().map(|own| &own.ip));
-        let mut ips: Vec<IpAddr> = Vec::new();
-        for ip in all.filter_map(|ip| ip.parse().ok()) {
-            if !ips.contains(&ip) {
-                ips.push(ip);
-            }
-        }
-        if ips.is_empty() {
-            return None;
-        }
-        let spec = pod.spec.as_ref();
+        let ips = Some(addresses(pod)).filter(|ips| !ips.is_empty())?;
         let ports = declared_ports(pod)
             .filter_map(|port| {
                 let name = port.name.clone().filter(|name| !name.is_empty())?;
-                let number = u16::try_from(port.container_port).ok().filter(|number| *number > 0)?;
+                let number = port_number(port.container_port)?;
                 Some(NamedPort { name, protocol: Protocol::read(port.protocol.as_deref())?, number })
             })
             .collect();
@@ -70,7 +58,7 @@ impl PodFacts {
             labels: pod.metadata.labels.clone().unwrap_or_default(),
             ips,
             node: node_name(pod).map(str::to_owned),
-            of_host: spec.is_some_and(|spec| spec.host_network == Some(true)),
+            of_host: is_on_host_network(pod),
             ports,
         })
     }

@@ -7,8 +7,8 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::peers::{Block, Definition, Namespaces, Peers};
 use super::port_range::{PortRange, Protocol};
-use object::Key;
 use object::selector::Selector;
+use object::{Key, port_number};
 
 /// The direction of connections, as seen from a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -244,8 +244,7 @@ fn port(port: &NetworkPolicyPort) -> Option<Port> {
         None => Some(Port::Range(PortRange::every(protocol))),
         Some(IntOrString::String(name)) => Some(Port::Named(protocol, name.clone())),
         Some(IntOrString::Int(first)) => {
-            let number = |number: i32| u16::try_from(number).ok().filter(|number| *number > 0);
-            let (first, last) = (number(*first)?, number(port.end_port.unwrap_or(*first))?);
+            let (first, last) = (port_number(*first)?, port_number(port.end_port.unwrap_or(*first))?);
             (first <= last).then_some(Port::Range(PortRange { protocol, first, last }))
         }
     }

@@ -6,9 +6,8 @@ use base::sort::SliceOrder;
 use extension::fault::FaultPeer;
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use object::pod::is_terminal;
 use object::selector::Selector;
-use object::{Kind, SharedObject};
+use object::{Kind, SharedObject, pod};
 
 use crate::rules::NodeAddresses;
 
@@ -101,15 +100,7 @@ impl ClusterState {
 
 /// Returns the addresses that only this pod has.
 fn addresses(pod: &Pod) -> Vec<IpAddr> {
-    let of_host = pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true));
-    let Some(status) = pod.status.as_ref().filter(|_| !of_host && !is_terminal(pod)) else {
-        return Vec::new();
-    };
-    let all = status.pod_ip.iter().chain(status.pod_ips.iter().flatten().map(|own| &own.ip));
-    let mut addresses: Vec<IpAddr> = all.filter_map(|ip| ip.parse().ok()).collect();
-    addresses.order();
-    addresses.dedup();
-    addresses
+    if pod::is_on_host_network(pod) || pod::is_terminal(pod) { Vec::new() } else { pod::addresses(pod) }
 }
 
 /// Formats names as `pod a/b`, `pods a/b, a/c`, `pods a/b, a/c, a/d and 7 more`, `no pod`.

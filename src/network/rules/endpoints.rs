@@ -8,6 +8,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use super::nodes::NodesByName;
 use ::services::ServiceEndpoints;
 use ::services::proxy::table::{Protocol, port_in};
+use object::endpoint::{self, EndpointState};
 
 /// An endpoint of one service port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,18 +51,13 @@ fn of_slice<'a>(
     node_map: &'a NodesByName,
 ) -> impl Iterator<Item = Endpoint> + 'a {
     slice.endpoints.iter().flatten().filter_map(move |endpoint| {
-        let conditions = endpoint.conditions.clone().unwrap_or_default();
-        let ready = conditions.ready.unwrap_or(true);
-        let draining = conditions.terminating == Some(true) && conditions.serving.unwrap_or(ready);
-        if !ready && !draining {
-            return None;
-        }
+        let ready = endpoint::state(endpoint)? == EndpointState::Ready;
         // The addresses of one endpoint are interchangeable.
         let ip: IpAddr = endpoint.addresses.first()?.parse().ok()?;
-        let is_pod = endpoint.target_ref.as_ref().is_some_and(|target| target.kind.as_deref() == Some("Pod"));
         let node = endpoint.node_name.clone();
         // A pod of a hollow node has no processes.
-        if is_pod && node.as_ref().is_none_or(|node| !node_map.contains_key(node)) {
+        if endpoint::pod(endpoint).is_some() && node.as_ref().is_none_or(|node| !node_map.contains_key(node))
+        {
             return None;
         }
         let hints = endpoint.hints.clone().unwrap_or_default();

@@ -10,8 +10,8 @@ use super::names::short;
 use super::nodes::NodesByName;
 use super::owner_rules::OwnerRules;
 use ::services::proxy::table::Protocol;
-use object::host_ports;
-use object::pod::{is_terminal, node_name};
+use object::pod::{addresses, is_terminal, node_name};
+use object::{host_ports, port_number};
 
 /// Returns the rules of a pod with host ports.
 pub(super) fn rules_of(namespace: &str, pod: &Pod, places: &NodesByName) -> OwnerRules {
@@ -20,17 +20,11 @@ pub(super) fn rules_of(namespace: &str, pod: &Pod, places: &NodesByName) -> Owne
         return piece;
     };
     let name = pod.metadata.name.as_deref().unwrap_or_default();
-    let status = pod.status.clone().unwrap_or_default();
-    let all = status.pod_ips.into_iter().flatten().map(|own| own.ip).chain(status.pod_ip);
-    let mut own: Vec<IpAddr> = all.filter_map(|ip| ip.parse().ok()).collect();
-    own.dedup();
+    let own = addresses(pod);
     for port in host_ports::ports(pod) {
         let Some(protocol) = Protocol::of(port.protocol.as_deref()) else { continue };
-        let number =
-            |port: Option<i32>| port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
-        let (Some(host), Some(inside)) = (number(port.host_port), number(Some(port.container_port))) else {
-            continue;
-        };
+        let numbers = (port.host_port.and_then(port_number), port_number(port.container_port));
+        let (Some(host), Some(inside)) = numbers else { continue };
         let host_ip = port.host_ip.as_ref().and_then(|ip| ip.parse::<IpAddr>().ok());
         for target in own.iter().copied() {
             let family = Family::of(target);

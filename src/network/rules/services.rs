@@ -20,7 +20,8 @@ use super::udp_flows::UdpEndpoints;
 use ::services::ServiceEndpoints;
 use ::services::proxy::table::{Protocol, affinity, is_unmanaged};
 use base::sort::SliceOrder;
-use object::Key as ObjectKey;
+use object::service::{cluster_ips, load_balancer_ips};
+use object::{Key as ObjectKey, port_number};
 
 /// Returns a service's rules; `services` are the ranges of cluster IPs.
 pub(crate) fn rules_of(
@@ -43,7 +44,7 @@ pub(crate) fn rules_of(
         let half = piece.half(family);
         for port in spec.ports.iter().flatten() {
             let Some(protocol) = Protocol::of(port.protocol.as_deref()) else { continue };
-            let Some(number) = to_port(port.port) else { continue };
+            let Some(number) = port_number(port.port) else { continue };
             let named = (port.name.as_deref().unwrap_or_default(), protocol);
             let is_service = |ip: IpAddr| services.iter().any(|range| range.contains(&ip));
             let all = endpoints::of_port(joined, address_type, named, node_map, is_service);
@@ -52,7 +53,7 @@ pub(crate) fn rules_of(
                 name: name_of(key, protocol, number),
                 protocol: if protocol == Protocol::Tcp { TCP } else { UDP },
                 number,
-                node_port: port.node_port.and_then(to_port),
+                node_port: port.node_port.and_then(port_number),
                 affinity: affinity(spec),
                 internal_local: spec.internal_traffic_policy.as_deref() == Some("Local"),
                 external_local: spec.external_traffic_policy.as_deref() == Some("Local"),
@@ -80,18 +81,15 @@ pub(crate) fn datagrams(joined: &ServiceEndpoints, places: &NodesByName, service
             let all = endpoints::of_port(joined, address_type, named, places, is_service);
             let endpoints: BTreeSet<SocketAddr> = all.into_iter().map(|endpoint| endpoint.address).collect();
             let own = [&addresses.cluster, &addresses.external, &addresses.balancers].into_iter().flatten();
-            let own = own.filter_map(|ip| Some(SocketAddr::new(*ip, to_port(port.port)?)));
+            let own = own.filter_map(|ip| Some(SocketAddr::new(*ip, port_number(port.port)?)));
             let nodes = places.values().flat_map(|place| &place.ips);
             let nodes = nodes.filter(|ip| !addresses.cluster.is_empty() && Family::of(**ip) == family);
-            let nodes = nodes.filter_map(|ip| Some(SocketAddr::new(*ip, port.node_port.and_then(to_port)?)));
+            let nodes =
+                nodes.filter_map(|ip| Some(SocketAddr::new(*ip, port.node_port.and_then(port_number)?)));
             served.extend(own.chain(nodes).map(|place| (place, endpoints.clone())));
         }
     }
     served
-}
-
-fn to_port(number: i32) -> Option<u16> {
-    u16::try_from(number).ok().filter(|number| *number > 0)
 }
 
 /// Returns a chain name that is unique for this port.
@@ -114,27 +112,14 @@ impl Addresses {
     /// Collects a service's addresses. `services` are the ranges of cluster IPs: other addresses of a service may not
     /// be in them, so that a service cannot take another's cluster IP.
     fn of(service: &Service, spec: &ServiceSpec, (family, services): (Family, &[IpNet])) -> Self {
-        let is_free = |ip: &IpAddr| services.iter().all(|range| !range.contains(ip));
-        let parse = |text: &String| text.parse::<IpAddr>().ok().filter(|ip| Family::of(*ip) == family);
-        let listed = spec.cluster_ips.as_ref().filter(|all| !all.is_empty());
-        let cluster: Vec<IpAddr> = match listed {
-            Some(all) => all.iter().filter_map(parse).collect(),
-            None => spec.cluster_ip.iter().filter_map(parse).collect(),
-        };
-        let is_balancer = spec.type_.as_deref() == Some("LoadBalancer");
-        let status = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
-        let ingress = status.and_then(|status| status.ingress.as_ref()).into_iter().flatten();
-        // With `Proxy`, the load balancer sends packets to an address of its own.
-        let taken = ingress.filter(|point| is_balancer && point.ip_mode.as_deref() != Some("Proxy"));
+        let is_own = |ip: &IpAddr| Family::of(*ip) == family;
+        let is_free = |ip: &IpAddr| is_own(ip) && services.iter().all(|range| !range.contains(ip));
+        let external = spec.external_ips.iter().flatten().filter_map(|text| text.parse::<IpAddr>().ok());
         let ranges = spec.load_balancer_source_ranges.iter().flatten();
         Self {
-            cluster,
-            external: spec.external_ips.iter().flatten().filter_map(parse).filter(is_free).collect(),
-            balancers: taken
-                .filter_map(|point| point.ip.as_ref())
-                .filter_map(parse)
-                .filter(is_free)
-                .collect(),
+            cluster: cluster_ips(spec).filter(is_own).collect(),
+            external: external.filter(is_free).collect(),
+            balancers: load_balancer_ips(service).filter(is_free).collect(),
             sources: ranges
                 .filter_map(|text| text.trim().parse::<IpNet>().ok())
                 .filter(|range| Family::of(range.addr()) == family)

@@ -1,4 +1,4 @@
-//! Reads a pod: its phase and readiness, its node, its owner, and kubectl's columns.
+//! Reads a pod: its phase and readiness, its node and addresses, its owner, and kubectl's columns.
 
 pub mod disruption;
 mod phase;
@@ -6,6 +6,8 @@ mod printed;
 mod pull_progress;
 mod readiness;
 pub mod references;
+
+use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod};
 
@@ -23,6 +25,24 @@ pub use readiness::{
 /// Returns the node the pod is bound to.
 pub fn node_name(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
+}
+
+/// Returns true if the pod uses the network of its node.
+pub fn is_on_host_network(pod: &Pod) -> bool {
+    pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true))
+}
+
+/// Returns the pod's addresses, the primary one first.
+pub fn addresses(pod: &Pod) -> Vec<IpAddr> {
+    let Some(status) = &pod.status else { return Vec::new() };
+    let all = status.pod_ip.iter().chain(status.pod_ips.iter().flatten().map(|own| &own.ip));
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for ip in all.filter_map(|ip| ip.parse().ok()) {
+        if !addresses.contains(&ip) {
+            addresses.push(ip);
+        }
+    }
+    addresses
 }
 
 /// Returns the node from which other pods are evicted to make room for this one.

@@ -14,8 +14,8 @@ use crate::{ChangeFollower, NetworkTopology};
 use api::ChangeKind;
 use base::sort::SliceOrder;
 use object::low_ports::LowPorts;
-use object::pod::{is_terminal, node_name};
-use object::{Kind, SharedObject, host_ports};
+use object::pod::{is_on_host_network, is_terminal, node_name};
+use object::{Kind, SharedObject, host_ports, port_number};
 use reconcile::Caches;
 
 /// Follows pods with ports; the value of a deleted pod is `None`.
@@ -37,11 +37,6 @@ pub fn has_host_ports(pod: &Pod) -> bool {
     !is_on_host_network(pod) && host_ports::ports(pod).next().is_some()
 }
 
-/// Returns whether a pod uses the network of its node.
-pub(crate) fn is_on_host_network(pod: &Pod) -> bool {
-    pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true))
-}
-
 /// Returns the listeners of a pod, and messages about host ports that cannot be served.
 pub(super) fn listeners(
     pod: &Pod,
@@ -61,7 +56,7 @@ pub(super) fn listeners(
     }
     let (mut all, mut refused) = (Vec::new(), Vec::new());
     for port in host_ports::ports(pod) {
-        let numbers = (number(port.host_port), number(Some(port.container_port)));
+        let numbers = (port.host_port.and_then(port_number), port_number(port.container_port));
         let (Some(declared), Some(inside)) = numbers else { continue };
         let Some(protocol) = Protocol::of(port.protocol.as_deref()) else {
             refused.push(format!("host port {declared}: SCTP is not supported"));
@@ -89,10 +84,6 @@ pub(super) fn listeners(
     }
     all.order_by_key(|listener| listener.declared != listener.bind_address.address.port());
     (all, refused)
-}
-
-fn number(port: Option<i32>) -> Option<u16> {
-    port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
 }
 
 /// Returns the addresses for a host port, and for each whether another pod may have it instead; `None` if this machine

@@ -10,17 +10,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use ipnet::{IpAdd, IpSub, Ipv4Net};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::host_ports::is_on_host_network;
 use super::table::{
     Backend, Balance, BindAddress, ListenNetwork, Listener, Protocol, balancers, is_unmanaged,
 };
 use crate::ServiceEndpoints;
 use object::host_ports::declared_ports;
 use object::low_ports::LowPorts;
-use object::pod::is_terminal;
+use object::pod::{addresses, is_on_host_network, is_terminal};
+use object::service::cluster_ips;
 use object::well_known::annotation::{
     PODIUM_MACHINE_ADDRESSES, PODIUM_MACHINE_IPV6, PODIUM_MACHINE_LOW_PORTS,
 };
+use object::{endpoint, port_number};
 
 /// Maps addresses of the cluster to their mirrors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,23 +120,19 @@ fn first(all: &[IpAddr], family: fn(&IpAddr) -> bool) -> Option<IpAddr> {
     all.iter().copied().find(family)
 }
 
-fn number(port: Option<i32>) -> Option<u16> {
-    port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
-}
-
 /// Returns the listeners of a service: at the mirrors of its addresses, and at the machine's own addresses for node
 /// ports. A service without endpoints has no listeners, so that connections are refused.
 pub(super) fn of_service(joined: &ServiceEndpoints, mirrors: &Mirrors) -> Vec<Listener> {
     let service = joined.service.as_ref().filter(|service| !is_unmanaged(service));
     let Some(spec) = service.and_then(|service| service.spec.as_ref()) else { return Vec::new() };
-    let own = addresses(spec.cluster_ips.as_ref().filter(|all| !all.is_empty()), spec.cluster_ip.as_ref());
+    let own: Vec<IpAddr> = cluster_ips(spec).collect();
     if own.is_empty() || !is_served(joined) {
         return Vec::new();
     }
     let balancers = service.map(|service| balancers(service)).unwrap_or_default();
     let mut all = Vec::new();
     for port in spec.ports.iter().flatten() {
-        let Some((declared, protocol)) = number(Some(port.port)).zip(Protocol::of(port.protocol.as_deref()))
+        let Some((declared, protocol)) = port_number(port.port).zip(Protocol::of(port.protocol.as_deref()))
         else {
             continue;
         };
@@ -144,7 +141,7 @@ pub(super) fn of_service(joined: &ServiceEndpoints, mirrors: &Mirrors) -> Vec<Li
             let at = [ip].into_iter().chain(balancers.iter().copied()).filter_map(|ip| mirrors.of(ip));
             all.extend(at.map(|mirror| mirrors.listener(mirror.into(), to, declared, false)));
         }
-        if let Some(node_port) = number(port.node_port) {
+        if let Some(node_port) = port.node_port.and_then(port_number) {
             let of_machine = mirrors.of_machine(&own).into_iter();
             all.extend(
                 of_machine.map(|(at, ip)| {
@@ -158,19 +155,7 @@ pub(super) fn of_service(joined: &ServiceEndpoints, mirrors: &Mirrors) -> Vec<Li
 
 fn is_served(joined: &ServiceEndpoints) -> bool {
     let mut endpoints = joined.slices.values().flat_map(|slice| slice.endpoints.iter().flatten());
-    endpoints.any(|endpoint| {
-        let conditions = endpoint.conditions.as_ref();
-        conditions.is_none_or(|now| now.ready != Some(false) || now.serving == Some(true))
-    })
-}
-
-/// Parses a list of addresses, or the single address of the field that preceded the list.
-fn addresses<'a>(all: Option<impl IntoIterator<Item = &'a String>>, one: Option<&'a String>) -> Vec<IpAddr> {
-    let parse = |text: &String| text.parse().ok();
-    match all {
-        Some(all) => all.into_iter().filter_map(parse).collect(),
-        None => one.into_iter().filter_map(parse).collect(),
-    }
+    endpoints.any(|endpoint| endpoint::state(endpoint).is_some())
 }
 
 /// Returns the listeners of a pod: at the mirror of its address for each port that it declares, and for host ports at
@@ -179,15 +164,14 @@ fn addresses<'a>(all: Option<impl IntoIterator<Item = &'a String>>, one: Option<
 /// addresses (`network::rules`).
 pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
     let Some(status) = pod.status.as_ref().filter(|_| !is_terminal(pod)) else { return Vec::new() };
-    let listed = status.pod_ips.as_ref().filter(|all| !all.is_empty());
-    let own = addresses(listed.map(|all| all.iter().map(|ip| &ip.ip)), status.pod_ip.as_ref());
+    let own = addresses(pod);
     let node = status.host_ip.as_ref().and_then(|ip| ip.parse::<Ipv4Addr>().ok());
     // A pod on its node's network listens there itself, including at 127.0.0.1, and needs the port.
     let in_node = node.filter(|_| !is_on_host_network(pod));
     let mut all: Vec<Listener> = Vec::new();
     for port in declared_ports(pod) {
         let Some((inside, protocol)) =
-            number(Some(port.container_port)).zip(Protocol::of(port.protocol.as_deref()))
+            port_number(port.container_port).zip(Protocol::of(port.protocol.as_deref()))
         else {
             continue;
         };
@@ -199,7 +183,7 @@ pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
         let target = |ip| Target::new(ip, inside, protocol);
         let mut desired: Vec<Listener> = Vec::new();
         desired.extend(at_mirror.map(|(at, ip, number)| mirrors.listener(at, target(ip), number, true)));
-        if let Some(host) = number(port.host_port) {
+        if let Some(host) = port.host_port.and_then(port_number) {
             let host_ip = port.host_ip.as_deref().and_then(|ip| ip.parse().ok());
             let mirror = node.and_then(|node| mirrors.of(node)).map(IpAddr::V4);
             let of_machine = mirror.zip(v4).into_iter().chain(mirrors.of_machine(&own));
@@ -338,8 +322,10 @@ mod tests {
             [&low[0], &low[2]],
             ["127.33.0.9:8080/TCP → 10.96.0.9:80", "127.33.0.9:8053/UDP → 10.96.0.9:53"]
         );
-        let unready = json!([{"addresses": ["10.244.0.2"], "conditions": {"ready": false}}]);
-        assert_eq!(listeners(&of_service(&service(&spec, &unready), &mirrors(0))), [""; 0]);
+        for conditions in [json!({"ready": false}), json!({"ready": false, "serving": true})] {
+            let unready = json!([{"addresses": ["10.244.0.2"], "conditions": conditions}]);
+            assert_eq!(listeners(&of_service(&service(&spec, &unready), &mirrors(0))), [""; 0]);
+        }
 
         let without = Mirrors { has_ipv6: false, ..mirrors(0) };
         for (ips, with_v6, without_v6) in [

@@ -16,7 +16,7 @@ use object::node::is_ready as is_node_ready;
 use object::owner::is_controlled_by;
 use object::pod::{is_ready, is_terminal};
 use object::well_known::label;
-use object::{Kind, SharedObject, TypedKind};
+use object::{Kind, SharedObject, TypedKind, endpoint};
 
 /// Describes each object that does not yet have its desired state.
 pub(crate) fn unfinished(api: &Api) -> Vec<String> {
@@ -121,9 +121,7 @@ fn endpoints(api: &Api, service: &SharedObject<Service>) -> BTreeSet<String> {
         .iter()
         .filter(|slice| of_service(slice))
         .flat_map(|slice| slice.endpoints.iter().flatten().cloned().collect::<Vec<_>>());
-    let ready = endpoints.filter(|endpoint| {
-        endpoint.conditions.as_ref().and_then(|conditions| conditions.ready).unwrap_or(true)
-    });
+    let ready = endpoints.filter(endpoint::is_ready);
     ready.flat_map(|endpoint| endpoint.addresses).collect()
 }
 

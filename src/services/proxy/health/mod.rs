@@ -24,7 +24,8 @@ use api::{Api, ChangeKind};
 use base::clock::if_some;
 use base::sort::CollectMap;
 use base::task::Tasks;
-use object::{Key, Kind};
+use object::endpoint::is_ready;
+use object::{Key, Kind, port_number};
 use reconcile::{Caches, Recorder, WorkLoop};
 
 /// Interval at which ports that could not be bound are retried.
@@ -123,15 +124,12 @@ fn desired_checks(
     let Some(spec) = service.and_then(|service| service.spec.as_ref()) else { return BTreeMap::new() };
     let is_requested = spec.type_.as_deref() == Some("LoadBalancer")
         && spec.external_traffic_policy.as_deref() == Some("Local");
-    let port = spec.health_check_node_port.and_then(|port| u16::try_from(port).ok());
-    let Some(port) = port.filter(|port| is_requested && *port > 0) else { return BTreeMap::new() };
+    let port = spec.health_check_node_port.and_then(port_number).filter(|_| is_requested);
+    let Some(port) = port else { return BTreeMap::new() };
     let endpoints = joined.slices.values().flat_map(|slice| slice.endpoints.iter().flatten());
-    let is_ready = |endpoint: &&k8s_openapi::api::discovery::v1::Endpoint| {
-        endpoint.conditions.as_ref().is_none_or(|now| now.ready != Some(false))
-    };
     // An endpoint may be in several slices, for example in one for each port.
     let ready: HashSet<_> = endpoints
-        .filter(is_ready)
+        .filter(|endpoint| is_ready(endpoint))
         .filter_map(|endpoint| Some((endpoint.node_name.as_deref()?, endpoint.addresses.first()?)))
         .collect();
     let check = |node: &str| Check {

@@ -18,7 +18,10 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
 use crate::{NetworkTopology, ServiceEndpoints};
 use base::sort::SliceOrder;
+use object::endpoint::{self, EndpointState};
 use object::low_ports::LowPorts;
+use object::port_number;
+use object::service::load_balancer_ips;
 
 /// The label of services that another proxy serves.
 const OTHER_PROXY: &str = "service.kubernetes.io/service-proxy-name";
@@ -153,9 +156,7 @@ pub(crate) fn listeners(
         };
         let outside = Balance { of_clients_node: false, ..inside.clone() };
         let mut add = |ip: Ipv4Addr, number: Option<i32>, balance: Balance| {
-            let Some(declared) = number.and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0) else {
-                return;
-            };
+            let Some(declared) = number.and_then(port_number) else { return };
             if !balance.is_empty() {
                 let address = SocketAddr::new(ip.into(), low_ports.served(declared));
                 let bind_address = BindAddress { network: ListenNetwork::Machine, address, protocol };
@@ -186,18 +187,17 @@ pub(crate) fn listeners(
 /// machine connect from there, and nothing more is known about them.
 pub(crate) fn balancers(service: &Service) -> Vec<Ipv4Addr> {
     let spec = service.spec.as_ref();
-    if spec.is_none_or(|spec| spec.type_.as_deref() != Some("LoadBalancer")) {
-        return Vec::new();
-    }
     let ranges = spec.and_then(|spec| spec.load_balancer_source_ranges.as_deref()).unwrap_or_default();
     let machine = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let lets_in = |text: &String| text.trim().parse::<IpNet>().is_ok_and(|range| range.contains(&machine));
     if !ranges.is_empty() && !ranges.iter().any(lets_in) {
         return Vec::new();
     }
-    let status = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
-    let points = status.and_then(|status| status.ingress.as_ref()).into_iter().flatten();
-    points.filter_map(|point| point.ip.as_ref()?.parse().ok()).collect()
+    let v4 = |ip| match ip {
+        IpAddr::V4(ip) => Some(ip),
+        IpAddr::V6(_) => None,
+    };
+    load_balancer_ips(service).filter_map(v4).collect()
 }
 
 /// Returns whether the service needs no proxy of ours: it is of type ExternalName, or another proxy serves it.
@@ -258,14 +258,14 @@ fn endpoints_of(
     for slice in joined.slices.values().filter(|slice| slice.address_type == address_type) {
         let Some(number) = port_in(slice, name, protocol) else { continue };
         for endpoint in slice.endpoints.iter().flatten() {
-            let conditions = endpoint.conditions.clone().unwrap_or_default();
-            let ready = conditions.ready.unwrap_or(true);
-            let draining = conditions.terminating == Some(true) && conditions.serving.unwrap_or(ready);
-            if (ready || draining)
+            if let Some(state) = endpoint::state(endpoint)
                 && let Some(backend) = backend(endpoint, number, machine)
                 && seen.insert(backend.address)
             {
-                if ready { &mut balance.ready } else { &mut balance.draining }.push(backend);
+                match state {
+                    EndpointState::Ready => balance.ready.push(backend),
+                    EndpointState::Draining => balance.draining.push(backend),
+                }
             }
         }
     }
@@ -285,13 +285,13 @@ pub fn port_in(slice: &EndpointSlice, name: &str, protocol: Protocol) -> Option<
     let same = slice.ports.iter().flatten().find(|p| {
         p.name.as_deref().unwrap_or_default() == name && Protocol::of(p.protocol.as_deref()) == Some(protocol)
     });
-    same?.port.and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0)
+    same?.port.and_then(port_number)
 }
 
 fn backend(endpoint: &Endpoint, number: u16, machine: &NetworkTopology) -> Option<Backend> {
     // The addresses of one endpoint are interchangeable.
     let ip: IpAddr = endpoint.addresses.first()?.parse().ok()?;
-    let is_pod = endpoint.target_ref.as_ref().is_some_and(|target| target.kind.as_deref() == Some("Pod"));
+    let is_pod = endpoint::pod(endpoint).is_some();
     // A pod of a hollow node has no processes, and its address may belong to a host on a real network.
     if is_pod && !ip.is_loopback() && !machine.fabric.iter().any(|pods| pods.contains(&ip)) {
         return None;

@@ -160,6 +160,21 @@ fn a_service_has_the_same_frontends_and_backends_as_with_kube_proxy_svc_1_net_2(
 }
 
 #[test]
+fn the_address_of_a_load_balancer_that_forwards_by_itself_is_not_served_net_6() {
+    for (type_, mode, expected) in [
+        ("LoadBalancer", json!(null), 1),
+        ("LoadBalancer", json!("VIP"), 1),
+        ("LoadBalancer", json!("Proxy"), 0),
+        ("ClusterIP", json!("VIP"), 0),
+    ] {
+        let service = json!({"metadata": {"name": "web"}, "spec": {"type": type_},
+            "status": {"loadBalancer": {"ingress": [{"ip": "127.16.255.1", "ipMode": mode}]}}});
+        let service: Service = serde_json::from_value(service).unwrap();
+        assert_eq!(balancers(&service).len(), expected, "{type_} {mode}");
+    }
+}
+
+#[test]
 fn a_declared_port_comes_before_one_that_moved_net_1() {
     let ports =
         json!([{"name": "a", "port": 80, "protocol": "TCP"}, {"name": "b", "port": 8080, "protocol": "TCP"}]);
