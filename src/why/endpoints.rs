@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod, Service};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::report::{Finding, WalkStep};
 use super::services::{SelectedPort, distance};
 use super::{Facts, Key};
 use base::sort::SliceOrder;
+use object::endpoint::{self, EndpointState};
 use object::host_ports::declared_ports;
 use object::pod::{Phase, condition, is_ready, node_name, phase};
 use object::selector::{Labels, Selector};
+use object::service::cluster_ips;
 use object::well_known::label::SERVICE_NAME;
 
 /// Maximum number of pods listed in a finding: users can create any number.
@@ -53,61 +55,54 @@ pub(super) fn behind(
     let slices: Vec<&EndpointSlice> = facts.slices.iter().filter(|slice| is_of(slice, &key)).collect();
     let has_ipv4 = slices.iter().any(|slice| slice.address_type == "IPv4");
     let family = if address.map_or(!has_ipv4, |ip| ip.is_ipv6()) { "IPv6" } else { "IPv4" };
-    let mut ready: Vec<Endpoint> = Vec::new();
-    let mut ending = Vec::new();
+    let mut all: Vec<(EndpointState, Endpoint)> = Vec::new();
     for slice in slices.iter().filter(|slice| slice.address_type == family) {
         for number in numbers(slice, port) {
             for endpoint in slice.endpoints.iter().flatten() {
-                let conditions = endpoint.conditions.as_ref();
-                let flatten = |value: Option<Option<bool>>| value.flatten();
-                let pod = endpoint.target_ref.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"));
-                let pod =
-                    pod.and_then(|target| Some(Key::new(target.namespace.clone()?, target.name.clone()?)));
+                let Some(state) = endpoint::state(endpoint) else { continue };
+                let pod = endpoint::pod(endpoint)
+                    .and_then(|target| Some(Key::new(target.namespace.clone()?, target.name.clone()?)));
                 let ips = endpoint.addresses.iter().filter_map(|ip| ip.parse::<IpAddr>().ok());
-                let all = ips.map(|ip| Endpoint {
+                let ends = ips.map(|ip| Endpoint {
                     address: SocketAddr::new(ip, number),
                     pod: pod.clone(),
                     node: endpoint.node_name.clone(),
                 });
-                // An endpoint without conditions is ready.
-                if flatten(conditions.map(|conditions| conditions.ready)).unwrap_or(true) {
-                    ready.extend(all);
-                } else if flatten(conditions.map(|conditions| conditions.serving)) == Some(true) {
-                    // Endpoints that terminate but still serve are used if no endpoint is ready.
-                    ending.extend(all);
-                }
+                all.extend(ends.map(|end| (state, end)));
             }
         }
     }
-    let used = if ready.is_empty() { ending } else { ready };
-    let is_local =
-        service.spec.as_ref().and_then(|spec| spec.internal_traffic_policy.as_deref()) == Some("Local");
-    if is_local && !used.is_empty() {
-        let node = node_name(source);
-        let (near, far): (Vec<_>, Vec<_>) = used.into_iter().partition(|one| one.node.as_deref() == node);
-        if near.is_empty() {
-            let node = node.unwrap_or("no node");
-            let text = format!(
-                "no endpoint on {node}, the source's node, and internalTrafficPolicy is Local ({} on other \
-                 nodes)",
-                far.len()
-            );
-            return (
-                Finding::problem(
-                    WalkStep::Endpoints,
-                    text,
-                    "run a pod of the service there, or set internalTrafficPolicy to Cluster",
-                ),
-                Vec::new(),
-            );
-        }
-        return (endpoint_finding(facts, &near), near);
-    }
-    if used.is_empty() {
-        (no_endpoints(facts, service, port), used)
+    // The policy is for clients of the cluster IPs alone.
+    let is_internal =
+        |spec: &&ServiceSpec| address.is_some_and(|ip| cluster_ips(spec).any(|internal| internal == ip));
+    let spec = service.spec.as_ref().filter(is_internal);
+    let is_local = spec.and_then(|spec| spec.internal_traffic_policy.as_deref()) == Some("Local");
+    let node = node_name(source);
+    let (near, far): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(_, end)| !is_local || end.node.as_deref() == node);
+    let (used, far) = (usable(near), usable(far));
+    let finding = if !used.is_empty() {
+        endpoint_finding(facts, &used)
+    } else if far.is_empty() {
+        no_endpoints(facts, service, port)
     } else {
-        (endpoint_finding(facts, &used), used)
-    }
+        let node = node.unwrap_or("no node");
+        let text = format!(
+            "no endpoint on {node}, the source's node, and internalTrafficPolicy is Local ({} on other nodes)",
+            far.len()
+        );
+        let advice = "run a pod of the service there, or set internalTrafficPolicy to Cluster";
+        Finding::problem(WalkStep::Endpoints, text, advice)
+    };
+    (finding, used)
+}
+
+/// Returns the ready endpoints, or, if there are none, those that still serve.
+fn usable(all: Vec<(EndpointState, Endpoint)>) -> Vec<Endpoint> {
+    let (ready, draining): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(state, _)| *state == EndpointState::Ready);
+    let used = if ready.is_empty() { draining } else { ready };
+    used.into_iter().map(|(_, end)| end).collect()
 }
 
 fn is_of(slice: &EndpointSlice, service: &Key) -> bool {

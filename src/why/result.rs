@@ -7,13 +7,12 @@ use super::report::{ConnectionResult, Finding, Report, State, WalkStep};
 use super::walk::Walk;
 use super::{Facts, Outcome, ProbeResults};
 use network_policy::Protocol;
+use object::low_ports::LowPorts;
 
 /// Maximum number of other ports listed in a finding.
 const MAX_LISTED: usize = 8;
-/// Offset at which an ordinary user's programs are served instead of a low port, in a loopback network.
-const MOVED: u16 = 8000;
-/// The first port that is never moved.
-const UNPRIVILEGED: u16 = 1024;
+/// The ports that an ordinary user's programs cannot bind, in a loopback network.
+const LOW_PORTS: LowPorts = LowPorts::below(1024);
 
 impl Walk {
     /// Concludes the report with the results of probes.
@@ -145,8 +144,8 @@ fn check_listener(end: &Endpoint, facts: &Facts, probed: &ProbeResults) -> Optio
             ));
         }
     };
-    let moved = (!facts.own_network && port < UNPRIVILEGED).then_some(port + MOVED);
-    let at_port = |own: &&SocketAddr| own.port() == port || Some(own.port()) == moved;
+    let served = if facts.own_network { port } else { LOW_PORTS.served(port) };
+    let at_port = |own: &&SocketAddr| [port, served].contains(&own.port());
     let own: Vec<&SocketAddr> = listeners.iter().filter(at_port).collect();
     if let Some(hears) = own.iter().find(|own| own.ip() == ip || own.ip().is_unspecified()) {
         return Some(Finding::fine(WalkStep::Listener, format!("pod {key} listens at {hears}")));

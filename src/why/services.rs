@@ -10,6 +10,7 @@ use super::report::{Finding, WalkStep};
 use base::sort::SliceOrder;
 use network_policy::Protocol;
 use object::Key;
+use object::service::{cluster_ips, load_balancer_ips};
 
 /// Returns the edit distance of two words.
 pub(super) fn distance(one: &str, other: &str) -> usize {
@@ -36,14 +37,8 @@ pub(super) fn address(service: &Service) -> Option<IpAddr> {
 /// its load balancer.
 pub(super) fn is_served_at(service: &Service, ip: IpAddr) -> bool {
     let Some(spec) = &service.spec else { return false };
-    let is_balancer = spec.type_.as_deref() == Some("LoadBalancer");
-    let status = service.status.as_ref().and_then(|status| status.load_balancer.as_ref());
-    let points = status.and_then(|status| status.ingress.as_ref()).into_iter().flatten();
-    let balancers = points.filter(|point| is_balancer && point.ip_mode.as_deref() != Some("Proxy"));
-    let own = spec.cluster_ip.iter().chain(spec.cluster_ips.iter().flatten());
-    let all = own.chain(spec.external_ips.iter().flatten());
-    let mut all = all.chain(balancers.filter_map(|point| point.ip.as_ref()));
-    all.any(|text| text.parse() == Ok(ip))
+    let external = spec.external_ips.iter().flatten().filter_map(|text| text.parse().ok());
+    cluster_ips(spec).chain(load_balancer_ips(service)).chain(external).any(|own| own == ip)
 }
 
 /// Finds the requested port.

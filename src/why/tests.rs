@@ -507,6 +507,40 @@ fn a_headless_service_is_its_pods_net_8() {
 }
 
 #[test]
+fn the_endpoints_are_those_that_the_service_proxy_chooses_net_8() {
+    let attempts = |spec: &Value, endpoints: &[(&str, &Value)], to: &str| -> Vec<String> {
+        let endpoint = |(n, (node, conditions)): (usize, &(&str, &Value))| json!({"addresses": [format!("10.244.1.{n}")], "nodeName": node, "conditions": conditions});
+        let endpoints: Vec<Value> = endpoints.iter().enumerate().map(endpoint).collect();
+        let mut all = json!(slice("web", &[], &port_80()));
+        all["endpoints"] = endpoints.into();
+        let mut facts = cluster();
+        facts.services[0] = service("web", spec);
+        facts.slices = vec![read(all)];
+        walk(&facts, &question(to)).unwrap().attempts().iter().map(ToString::to_string).collect()
+    };
+    let serving = json!({"ready": false, "serving": true});
+    let draining = json!({"ready": false, "serving": true, "terminating": true});
+    let ready = json!({"ready": true});
+    let (any, local) = (json!({}), json!({"internalTrafficPolicy": "Local"}));
+    for (rule, spec, endpoints, expected) in [
+        ("none that is not ready", &any, vec![("n1", &serving)], vec![]),
+        ("terminating ones without others", &any, vec![("n1", &draining)], vec![SERVICE, "10.244.1.0:80"]),
+        ("ready ones", &any, vec![("n1", &draining), ("n2", &ready)], vec![SERVICE, "10.244.1.1:80"]),
+        (
+            "of the node alone",
+            &local,
+            vec![("n1", &draining), ("n2", &ready)],
+            vec![SERVICE, "10.244.1.0:80"],
+        ),
+    ] {
+        assert_eq!(attempts(spec, &endpoints, "svc/web"), expected, "{rule}");
+    }
+    // The policy is for clients of the cluster IP.
+    let headless = json!({"clusterIP": "None", "internalTrafficPolicy": "Local"});
+    assert_eq!(attempts(&headless, &[("n2", &ready)], "svc/web:80"), ["10.244.1.0:80"]);
+}
+
+#[test]
 fn a_wrong_query_explains_the_correct_form_net_8() {
     let mut facts = cluster();
     facts.services[0] =

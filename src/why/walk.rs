@@ -12,7 +12,7 @@ use super::report::{Finding, State, WalkStep};
 use super::{ConnectionQuestion, Facts, Key, policies, services};
 use base::sort::SliceOrder;
 use network_policy::Protocol;
-use object::pod::{is_ready, is_terminal};
+use object::pod::{addresses, is_on_host_network, is_ready, is_terminal};
 
 /// The path of a connection so far, and what must be probed.
 #[derive(Debug)]
@@ -309,16 +309,8 @@ fn outside<'a>(
 /// Returns whether the source has an address of this one's family. The machine's own addresses are not known here: for
 /// a pod that uses them, the attempt to connect decides.
 fn has_family_of(facts: &Facts, source: &Pod, ip: IpAddr) -> bool {
-    let of_host = source.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true));
-    !facts.own_network || of_host || addresses(source).any(|own| own.is_ipv6() == ip.is_ipv6())
-}
-
-/// Returns a pod's addresses, the primary one first; it may occur twice.
-fn addresses(pod: &Pod) -> impl Iterator<Item = IpAddr> {
-    pod.status.iter().flat_map(|status| {
-        let all = status.pod_ip.iter().chain(status.pod_ips.iter().flatten().map(|own| &own.ip));
-        all.filter_map(|text| text.parse().ok())
-    })
+    let is_of_family = |own: &IpAddr| own.is_ipv6() == ip.is_ipv6();
+    !facts.own_network || is_on_host_network(source) || addresses(source).iter().any(is_of_family)
 }
 
 fn missing(kind: &str, key: &Key, all: impl Iterator<Item = Key>) -> Finding {
@@ -342,11 +334,7 @@ fn missing(kind: &str, key: &Key, all: impl Iterator<Item = Key>) -> Finding {
 fn resolve_address(facts: &Facts, ip: IpAddr) -> ResolvedDestination<'_> {
     let own = facts.services.iter().find(|service| services::address(service) == Some(ip));
     let service = own.or_else(|| facts.services.iter().find(|service| services::is_served_at(service, ip)));
-    let has = |pod: &&Pod| {
-        let spec = pod.spec.as_ref();
-        let of_host = spec.is_some_and(|spec| spec.host_network == Some(true));
-        !of_host && !is_terminal(pod) && addresses(pod).any(|own| own == ip)
-    };
+    let has = |pod: &&Pod| !is_on_host_network(pod) && !is_terminal(pod) && addresses(pod).contains(&ip);
     match (service, facts.pods.iter().find(has)) {
         (Some(service), _) => ResolvedDestination::Service(service, Some(ip)),
         (None, Some(pod)) => ResolvedDestination::Pod(pod, Some(ip)),
@@ -452,7 +440,7 @@ fn to_pod(
     };
     if !is_ready(pod) {
         let reason = not_ready_reason(pod, facts.probes.get(&key));
-        if addresses(pod).next().is_none() || is_terminal(pod) {
+        if addresses(pod).is_empty() || is_terminal(pod) {
             let advice = format!("see `kubectl describe pod -n {} {}`", key.namespace, key.name);
             walk.add(Finding::problem(
                 WalkStep::Endpoints,
@@ -466,7 +454,7 @@ fn to_pod(
             format!("pod {key} is not ready ({reason}): services send it no connections"),
         ));
     }
-    let Some(ip) = ip.or_else(|| addresses(pod).next()) else { return Ok(()) };
+    let Some(ip) = ip.or_else(|| addresses(pod).first().copied()) else { return Ok(()) };
     let address = SocketAddr::new(ip, number);
     let is_declared = declared.iter().any(|(_, own)| *own == number);
     let undeclared = if is_declared { "" } else { ", an undeclared port (declaring ports is optional)" };
