@@ -1,8 +1,6 @@
-//! Hostnames of listeners and routes: their intersection, and the most specific match.
+//! Hostnames of listeners and routes: valid ones, and their intersection.
 //!
 //! A wildcard stands for one or more labels, unlike in an Ingress.
-
-use std::collections::HashMap;
 
 /// Returns whether a hostname, with or without `*.`, is valid: letters, digits and hyphens.
 pub(super) fn is_hostname(name: &str) -> bool {
@@ -35,54 +33,6 @@ fn is_below(name: &str, wildcard: &str) -> bool {
     name.len() > parent.len() && name.ends_with(parent) && name != wildcard
 }
 
-/// Values by hostname.
-#[derive(Clone, Debug)]
-pub(super) struct Hosts<T> {
-    exact: HashMap<String, T>,
-    /// The values of wildcard hostnames, by the part after `*.`.
-    wildcards: HashMap<String, T>,
-    any: Option<T>,
-}
-
-impl<T> Default for Hosts<T> {
-    fn default() -> Self {
-        Self { exact: HashMap::new(), wildcards: HashMap::new(), any: None }
-    }
-}
-
-impl<T> Hosts<T> {
-    /// Returns the value of a hostname, adding it if necessary; the empty hostname matches any.
-    pub(super) fn entry(&mut self, name: &str) -> &mut T
-    where
-        T: Default,
-    {
-        match name.strip_prefix("*.") {
-            _ if name.is_empty() => self.any.get_or_insert_default(),
-            Some(parent) => self.wildcards.entry(parent.into()).or_default(),
-            None => self.exact.entry(name.into()).or_default(),
-        }
-    }
-
-    /// Returns the values that match a host, the most specific first.
-    pub(super) fn matching<'s, 'h>(&'s self, host: &'h str) -> impl Iterator<Item = &'s T> + use<'s, 'h, T> {
-        let parents = std::iter::successors(host.split_once('.').map(|(_, rest)| rest), |rest| {
-            rest.split_once('.').map(|(_, rest)| rest)
-        });
-        // Without wildcards there is nothing to look up.
-        let wildcards = parents.take_while(|_| !self.wildcards.is_empty());
-        let wildcards = wildcards.filter_map(|parent| self.wildcards.get(parent));
-        self.exact.get(host).into_iter().chain(wildcards).chain(&self.any)
-    }
-
-    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
-        self.exact.values().chain(self.wildcards.values()).chain(&self.any)
-    }
-
-    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.exact.values_mut().chain(self.wildcards.values_mut()).chain(&mut self.any)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,22 +56,6 @@ mod tests {
             ("a.test", "b.test", None),
         ] {
             assert_eq!(intersection(listener, route), expected, "{listener} {route}");
-        }
-    }
-
-    #[test]
-    fn the_most_specific_hostname_comes_first_net_9() {
-        let mut hosts = Hosts::<String>::default();
-        for name in ["", "*.example.com", "*.foo.example.com", "bar.foo.example.com"] {
-            hosts.entry(name).push_str(name);
-        }
-        for (host, expected) in [
-            ("bar.foo.example.com", vec!["bar.foo.example.com", "*.foo.example.com", "*.example.com", ""]),
-            ("x.y.foo.example.com", vec!["*.foo.example.com", "*.example.com", ""]),
-            ("foo.example.com", vec!["*.example.com", ""]),
-            ("example.com", vec![""]),
-        ] {
-            assert_eq!(hosts.matching(host).collect::<Vec<_>>(), expected, "{host}");
         }
     }
 

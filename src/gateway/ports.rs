@@ -14,7 +14,8 @@ use super::router::GatewayRouter;
 use super::status::ServedPort;
 use base::task::Tasks;
 use object::{Key, Revision, SharedObject};
-use reverse_proxy::certificates::{self, Certificates, Resolver, WildcardScope};
+use reverse_proxy::certificates::{self, Certificates, Resolver};
+use reverse_proxy::hosts::WildcardScope;
 use reverse_proxy::{Port, ReverseProxy, serve};
 
 /// Offset at which a port is served that only root may bind: 80 at 18080, 443 at 18443, as for Ingresses.

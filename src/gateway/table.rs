@@ -9,12 +9,12 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::hosts::Hosts;
 use super::matches::{Match, PathMatch};
 use super::resolve::{Rule, Target};
 use base::sort::SliceOrder;
-use reverse_proxy::RequestHead;
+use reverse_proxy::hosts::{Hosts, WildcardScope};
 use reverse_proxy::pools::Backend;
+use reverse_proxy::{RequestHead, prefixes};
 
 /// The routes at one port.
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ impl Table {
 
     /// Returns the listener that a host belongs to.
     pub(super) fn listener_of(&self, host: &str) -> Option<&ListenerTable> {
-        self.listeners.matching(host).next()
+        self.listeners.matching(host, WildcardScope::AnyLabels).next()
     }
 
     /// Returns all backends in the table.
@@ -109,37 +109,26 @@ impl ListenerTable {
 
     /// Finds the rule for a request.
     pub(super) fn find(&self, head: &RequestHead<'_>) -> Option<&Entry> {
-        self.routes.matching(&head.host.name).find_map(|paths| paths.find(head))
+        let mut routes = self.routes.matching(&head.host.name, WildcardScope::AnyLabels);
+        routes.find_map(|paths| paths.find(head))
     }
 }
 
 impl Paths {
     fn find(&self, head: &RequestHead<'_>) -> Option<&Entry> {
         let path = head.path.decoded.as_str();
-        let first = |list: Option<&'_ Vec<Entry>>| {
-            list.and_then(|list| list.iter().position(|entry| entry.matching.matches_except_path(head)))
+        let is_match = |entry: &&Entry| {
+            entry.matching.matches_except_path(head)
+                && match &entry.matching.path {
+                    PathMatch::Pattern(pattern) => pattern.regex.is_match(path),
+                    // The entry was found by its path.
+                    PathMatch::Exact(_) | PathMatch::Prefix(_) => true,
+                }
         };
-        let exact = self.exact.get(path);
-        if let (Some(list), Some(at)) = (exact, first(exact)) {
-            return list.get(at);
-        }
-        let is_match = |entry: &&Entry| match &entry.matching.path {
-            PathMatch::Pattern(pattern) => {
-                entry.matching.matches_except_path(head) && pattern.regex.is_match(path)
-            }
-            PathMatch::Exact(_) | PathMatch::Prefix(_) => false,
-        };
-        if let Some(found) = self.patterns.iter().find(is_match) {
-            return Some(found);
-        }
-        let mut rest = path.trim_end_matches('/');
-        loop {
-            // A path longer than every prefix need not be hashed.
-            let list = if rest.len() <= self.longest { self.prefixes.get(rest) } else { None };
-            if let (Some(list), Some(at)) = (list, first(list)) {
-                return list.get(at);
-            }
-            rest = &rest[..rest.rfind('/')?];
-        }
+        let exact = self.exact.get(path).into_iter().flatten();
+        // A path longer than every prefix need not be hashed.
+        let short = prefixes(path).skip_while(|prefix| prefix.len() > self.longest);
+        let by_prefix = short.filter_map(|prefix| self.prefixes.get(prefix)).flatten();
+        exact.chain(&self.patterns).chain(by_prefix).find(is_match)
     }
 }

@@ -1,6 +1,5 @@
 //! TLS certificates by host: read from Secrets, with a self-signed default.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,72 +12,49 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use super::hosts::{Hosts, WildcardScope};
+
 /// The name in the default certificate, which no client asks for.
 const DEFAULT_NAME: &str = "ingress.local";
-
-/// The number of labels that a wildcard matches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WildcardScope {
-    /// One, as in Ingresses.
-    #[default]
-    OneLabel,
-    /// Any number, as in Gateways.
-    AnyLabels,
-}
 
 /// Certificates by host.
 #[derive(Default)]
 pub struct Certificates {
     star: WildcardScope,
-    /// Hosts as configured, including wildcards `*.`; the empty host matches any other. Earlier certificates take
-    /// precedence.
-    by_host: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    /// The certificates of each host; earlier ones take precedence.
+    by_host: Hosts<Vec<Arc<CertifiedKey>>>,
 }
 
 impl Certificates {
     /// Starts without certificates.
     pub fn new(star: WildcardScope) -> Self {
-        Self { star, by_host: HashMap::new() }
+        Self { star, by_host: Hosts::default() }
     }
 
     /// Adds a certificate for a host; it is used if none of the host's earlier ones is valid for the name that a client
     /// asks for.
     pub fn add(&mut self, host: &str, certified: Arc<CertifiedKey>) {
-        self.by_host.entry(host.to_string()).or_default().push(certified);
+        self.by_host.entry(host).push(certified);
     }
 
     /// Adds a certificate for a host that has none.
     pub fn add_first(&mut self, host: &str, certified: Arc<CertifiedKey>) {
-        self.by_host.entry(host.to_string()).or_insert_with(|| vec![certified]);
+        let of_host = self.by_host.entry(host);
+        if of_host.is_empty() {
+            of_host.push(certified);
+        }
     }
 
     /// Returns whether there are no certificates.
     pub fn is_empty(&self) -> bool {
-        self.by_host.is_empty()
+        self.by_host.values().next().is_none()
     }
 
     /// Returns the certificate for the name that a client asks for.
     fn find(&self, name: Option<&str>) -> Option<&Arc<CertifiedKey>> {
-        let name = name.map(str::to_ascii_lowercase);
-        let any = || self.by_host.get("");
-        let of_host = match &name {
-            None => any(),
-            Some(name) => self.by_host.get(name).or_else(|| self.wildcard(name)).or_else(any),
-        }?;
-        let fitting =
-            of_host.iter().find(|certified| name.as_ref().is_some_and(|name| is_for(certified, name)));
-        fitting.or_else(|| of_host.first())
-    }
-
-    fn wildcard(&self, name: &str) -> Option<&Vec<Arc<CertifiedKey>>> {
-        let mut rest = name;
-        loop {
-            rest = rest.split_once('.')?.1;
-            let found = self.by_host.get(&format!("*.{rest}"));
-            if found.is_some() || self.star == WildcardScope::OneLabel {
-                return found;
-            }
-        }
+        let name = name.unwrap_or_default().to_ascii_lowercase();
+        let of_host = self.by_host.matching(&name, self.star).next()?;
+        of_host.iter().find(|certified| is_for(certified, &name)).or_else(|| of_host.first())
     }
 }
 

@@ -54,12 +54,6 @@ impl RequestHost {
     }
 }
 
-/// Returns the part below a host's first label: `b.c` of `a.b.c`. A wildcard matches exactly one label.
-pub fn parent(host: &str) -> Option<&str> {
-    let (first, parent) = host.split_once('.')?;
-    (!first.is_empty() && !parent.is_empty()).then_some(parent)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,11 +91,5 @@ mod tests {
         assert_eq!(of("http://b/", &["a"]).as_deref(), Some("b"));
         assert_eq!(of("/", &[]), None);
         assert_eq!(of("/", &["a", "a"]), None);
-    }
-
-    #[test]
-    fn a_star_is_one_label_net_9() {
-        assert_eq!(parent("a.b.c"), Some("b.c"));
-        assert_eq!([parent("a"), parent(".b"), parent("a.")], [None; 3]);
     }
 }

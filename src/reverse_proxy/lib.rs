@@ -17,6 +17,7 @@ mod forward;
 pub mod header_edits;
 mod headers;
 mod host;
+pub mod hosts;
 pub mod options;
 mod path;
 pub mod pools;
@@ -45,8 +46,8 @@ use options::{Options, Protocol};
 use pools::Pool;
 use upstream::Upstreams;
 
-pub use host::{RequestHost, parent};
-pub use path::{RequestPath, escaped};
+pub use host::RequestHost;
+pub use path::{RequestPath, escaped, prefixes};
 
 /// Configuration of the proxy.
 #[derive(Clone)]

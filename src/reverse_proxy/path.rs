@@ -3,6 +3,8 @@
 //! Invariant: the endpoint gets the same path that the rules matched. Dot segments are resolved before both (RFC 3986,
 //! 6.2.2.3); a path that the proxy and an endpoint may read differently (`..%2f`) is refused.
 
+use std::iter::successors;
+
 use percent_encoding::{AsciiSet, CONTROLS, PercentEncode, percent_decode_str, utf8_percent_encode};
 
 /// Characters that must be escaped in a path that is assembled from decoded parts.
@@ -21,6 +23,11 @@ const ESCAPED: &AsciiSet = &CONTROLS
 /// Escapes a decoded part of a path.
 pub fn escaped(part: &str) -> PercentEncode<'_> {
     utf8_percent_encode(part, ESCAPED)
+}
+
+/// Returns a path without its trailing slash, and its parents down to the root, which is empty.
+pub fn prefixes(path: &str) -> impl Iterator<Item = &str> {
+    successors(Some(path.trim_end_matches('/')), |&path| path.rfind('/').map(|end| &path[..end]))
 }
 
 /// The path of a request.

@@ -53,8 +53,7 @@ pub(crate) fn build(ingresses: &[SharedObject<Ingress>], services: Services<'_>)
         let key = ingress.key();
         built.problems.extend(problems.into_iter().map(|problem| (key.clone(), problem)));
     }
-    let Table { hosts, wildcards, any, .. } = &mut built.table;
-    for paths in hosts.values_mut().chain(wildcards.values_mut()).chain([any]) {
+    for paths in built.table.hosts.values_mut() {
         // The sort is stable: among expressions of the same length, the older Ingress' comes first.
         paths.patterns.order_by_key(|route| {
             std::cmp::Reverse(route.pattern.as_ref().map_or(0, |pattern| pattern.source.len()))
@@ -82,7 +81,7 @@ fn add(
     let mut patterns = 0;
     for rule in spec.rules.iter().flatten() {
         let host = rule.host.as_deref().unwrap_or_default().to_ascii_lowercase();
-        let paths = paths_of(&mut built.table, &host);
+        let paths = built.table.hosts.entry(&host);
         if paths.fallback.is_none() {
             paths.fallback.clone_from(&fallback);
         }
@@ -108,7 +107,7 @@ fn add(
     if patterns > MAX_PATTERNS {
         problems.push(Problem::TooManyPatterns(MAX_PATTERNS));
     }
-    let any = &mut built.table.any.fallback;
+    let any = &mut built.table.hosts.entry("").fallback;
     if any.is_none() {
         *any = fallback;
     }
@@ -122,18 +121,10 @@ fn add(
             .collect();
         let secret = tls.secret_name.as_deref().filter(|name| !name.is_empty());
         for host in if named.is_empty() { hosts.clone() } else { named } {
-            built.table.tls.insert(host.clone());
+            built.table.tls.entry(&host);
             let secret = secret.map(|name| Key::new(ingress.namespace(), name));
             built.tls.push(TlsHost { ingress: ingress.key(), host, secret });
         }
-    }
-}
-
-fn paths_of<'a>(table: &'a mut Table, host: &str) -> &'a mut Paths {
-    match host.strip_prefix("*.") {
-        _ if host.is_empty() => &mut table.any,
-        Some(parent) => table.wildcards.entry(parent.into()).or_default(),
-        None => table.hosts.entry(host.into()).or_default(),
     }
 }
 

@@ -14,8 +14,9 @@ use regex::{Regex, RegexBuilder};
 
 use super::annotations::Options;
 use object::Key;
+use reverse_proxy::hosts::{Hosts, WildcardScope};
 use reverse_proxy::pools::Backend;
-use reverse_proxy::{RequestPath, escaped, parent};
+use reverse_proxy::{RequestPath, escaped, prefixes};
 
 /// Maximum size of a compiled regular expression in bytes.
 const PATTERN_BYTES: usize = 1 << 18;
@@ -135,49 +136,37 @@ impl Paths {
 
     /// Returns the longest matching prefix, element by element.
     fn prefix(&self, path: &str) -> Option<(usize, &Arc<Route>)> {
-        let mut rest = path.trim_end_matches('/');
-        loop {
-            // A path longer than every prefix need not be hashed.
-            if rest.len() <= self.longest
-                && let Some(route) = self.prefixes.get(rest)
-            {
-                return Some((rest.len().max(1), route));
-            }
-            rest = &rest[..rest.rfind('/')?];
-        }
+        // A path longer than every prefix need not be hashed.
+        let mut short = prefixes(path).skip_while(|prefix| prefix.len() > self.longest);
+        short.find_map(|prefix| Some((prefix.len().max(1), self.prefixes.get(prefix)?)))
     }
 }
 
 /// The rules of all Ingresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Table {
-    hosts: HashMap<String, Paths>,
-    /// The paths of wildcard hosts, by the part after `*.`.
-    wildcards: HashMap<String, Paths>,
-    any: Paths,
-    /// Hosts with TLS, including wildcards as written.
-    tls: HashSet<String>,
+    hosts: Hosts<Paths>,
+    /// The hosts with TLS.
+    tls: Hosts<()>,
 }
 
 impl Table {
     /// Finds the target of a request; `None` if no rule matches.
     pub(super) fn find(&self, host: &str, path: &str) -> Option<&Arc<Route>> {
-        let wildcard = parent(host).and_then(|parent| self.wildcards.get(parent));
-        let all = [self.hosts.get(host), wildcard, Some(&self.any)];
-        let found = all.iter().flatten().find_map(|paths| paths.find(path));
-        found.or_else(|| all.iter().flatten().find_map(|paths| paths.fallback.as_ref()))
+        let mut all = self.hosts.matching(host, WildcardScope::OneLabel);
+        let found = all.find_map(|paths| paths.find(path));
+        let mut all = self.hosts.matching(host, WildcardScope::OneLabel);
+        found.or_else(|| all.find_map(|paths| paths.fallback.as_ref()))
     }
 
     /// Returns whether TLS is configured for a host.
     pub(super) fn has_tls(&self, host: &str) -> bool {
-        let wildcard = || parent(host).is_some_and(|parent| self.tls.contains(&format!("*.{parent}")));
-        self.tls.contains(host) || wildcard() || self.tls.contains("")
+        self.tls.matching(host, WildcardScope::OneLabel).next().is_some()
     }
 
     /// Returns all backends in the table.
     pub(super) fn backends(&self) -> HashSet<&Backend> {
-        let all = self.hosts.values().chain(self.wildcards.values()).chain([&self.any]);
-        let routes = all.flat_map(|paths| {
+        let routes = self.hosts.values().flat_map(|paths| {
             let Paths { exact, prefixes, patterns, fallback, .. } = paths;
             exact.values().chain(prefixes.values()).chain(patterns).chain(fallback)
         });
