@@ -1,8 +1,12 @@
-//! Reads a service: its addresses.
+//! Reads a service: its addresses, and the EndpointSlices that belong to it.
 
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::Key;
+use super::well_known::label::SERVICE_NAME;
 
 /// Returns a service's cluster IPs, the primary one first; none for a headless service.
 pub fn cluster_ips(spec: &ServiceSpec) -> impl Iterator<Item = IpAddr> {
@@ -19,4 +23,10 @@ pub fn load_balancer_ips(service: &Service) -> impl Iterator<Item = IpAddr> {
     let points = balancer.and_then(|balancer| balancer.ingress.as_ref()).into_iter().flatten();
     let points = points.filter(|point| point.ip_mode.as_deref() != Some("Proxy"));
     points.filter_map(|point| point.ip.as_ref()?.parse().ok())
+}
+
+/// Returns the service that the EndpointSlice with this metadata belongs to.
+pub fn of_slice(slice: &ObjectMeta) -> Option<Key> {
+    let name = slice.labels.as_ref()?.get(SERVICE_NAME)?;
+    Some(Key::new(slice.namespace.as_deref().unwrap_or_default(), name.as_str()))
 }

@@ -8,8 +8,8 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use crate::change_follower::{ChangeFollower, FollowedValues};
 use api::{Change, ChangeKind};
-use object::well_known::label::SERVICE_NAME;
-use object::{Key, Kind, Object, SharedObject};
+use object::service::of_slice;
+use object::{Key, Kind, SharedObject};
 use reconcile::Caches;
 
 /// A service and its EndpointSlices as they are now; `service` is `None` if it was deleted or never existed.
@@ -46,11 +46,10 @@ fn apply(services: &mut FollowedValues<ServiceEndpoints>, change: &Change) {
     }
     let slice = change.object.key();
     // A slice may move to another service.
-    let before = change.previous.as_ref().and_then(|previous| service_of(previous));
-    if let Some(before) = before {
+    if let Some(before) = change.previous.as_ref().and_then(|before| of_slice(before.meta())) {
         edit(services, before, |joined| drop(joined.slices.remove(&slice)));
     }
-    let Some(service) = service_of(&change.object) else { return };
+    let Some(service) = of_slice(change.object.meta()) else { return };
     edit(services, service, |joined| match now.and_then(SharedObject::from_object) {
         Some(now) => drop(joined.slices.insert(slice, now)),
         None => drop(joined.slices.remove(&slice)),
@@ -63,9 +62,4 @@ fn edit(services: &mut FollowedValues<ServiceEndpoints>, key: Key, edit: impl Fn
         edit(&mut joined);
         (!joined.is_empty()).then_some(joined)
     });
-}
-
-fn service_of(slice: &Object) -> Option<Key> {
-    let name = slice.meta().labels.as_ref()?.get(SERVICE_NAME)?;
-    Some(Key::new(slice.namespace(), name.as_str()))
 }

@@ -7,6 +7,7 @@ use ipnet::{IpNet, Ipv4Net};
 use k8s_openapi::api::core::v1::Node;
 
 use object::low_ports::LowPorts;
+use object::node::internal_ips;
 
 /// The facts about a node that the proxy needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,12 +23,18 @@ pub struct NodeFacts {
 impl NodeFacts {
     /// Reads these facts from a Node object.
     pub fn of(node: &Node) -> Self {
-        let addresses = node.status.as_ref().and_then(|s| s.addresses.as_ref());
-        let internal = addresses.and_then(|all| all.iter().find(|a| a.type_ == "InternalIP"));
-        let ip = internal.and_then(|a| a.address.parse().ok()).filter(Ipv4Addr::is_loopback);
+        let ip = internal_ipv4(node).filter(Ipv4Addr::is_loopback);
         let cidr = node.spec.as_ref().and_then(|s| s.pod_cidr.as_deref());
         Self { ip, pods: cidr.and_then(|cidr| cidr.parse().ok()), low_ports: LowPorts::of_node(node) }
     }
+}
+
+/// Returns a node's IPv4 address inside the cluster.
+pub(crate) fn internal_ipv4(node: &Node) -> Option<Ipv4Addr> {
+    internal_ips(node).find_map(|ip| match ip {
+        IpAddr::V4(ip) => Some(ip),
+        IpAddr::V6(_) => None,
+    })
 }
 
 /// All nodes, and the ranges of the address plan that the proxy needs.

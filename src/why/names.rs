@@ -12,7 +12,7 @@ use base::resolv_conf::ResolvConf;
 use base::sort::CollectMap;
 use dns::answer::{Answer, find_records};
 use dns::index::Index;
-use object::well_known::label::SERVICE_NAME;
+use object::service::of_slice;
 use object::{ClusterDomain, Key, SharedObject};
 
 /// The result of resolving a name.
@@ -98,11 +98,7 @@ pub(super) fn index(facts: &Facts) -> Index {
         let key = Key::of(&service.metadata);
         // A user who may not list namespaces still sees those of readable services.
         index.set_namespace(&key.namespace, true);
-        let own = facts.slices.iter().filter(|slice| {
-            let labels = slice.metadata.labels.as_ref();
-            slice.metadata.namespace.as_deref() == Some(&key.namespace)
-                && labels.and_then(|labels| labels.get(SERVICE_NAME)) == Some(&key.name)
-        });
+        let own = facts.slices.iter().filter(|slice| of_slice(&slice.metadata).as_ref() == Some(&key));
         let slices = own
             .map(|slice| (Key::of(&slice.metadata), SharedObject::from_value(slice.clone())))
             .collect_map();

@@ -21,7 +21,8 @@ use api::{Api, ApiError, DeleteOptions};
 use member::Member;
 use object::owner::is_terminating;
 use object::selector::{Labels, Selector};
-use object::well_known::label::{SERVICE_NAME, ZONE};
+use object::service::of_slice;
+use object::well_known::label::ZONE;
 use object::{Key, Kind, Revision, SharedObject};
 use reconcile::{
     Cache, LastWrites, ReconcileError, Reconciler, UpdateExpectations, WorkQueue, ignore_not_found,
@@ -56,9 +57,9 @@ pub(super) fn start(context: &Context, form: EndpointsFormat) {
         EndpointsFormat::Endpoints => {
             controller.watches::<Endpoints, _>(|_, change| Some(change.object.key())).reads::<EndpointSlice>()
         }
-        EndpointsFormat::Slices => {
-            controller.watches::<EndpointSlice, _>(|_, change| slice_changed(change)).reads::<Endpoints>()
-        }
+        EndpointsFormat::Slices => controller
+            .watches::<EndpointSlice, _>(|_, change| of_slice(change.object.meta()))
+            .reads::<Endpoints>(),
     };
     controller.run(&context.tasks);
 }
@@ -281,9 +282,4 @@ impl EndpointsController {
         }
         ignore_not_found(self.api.delete(Kind::Endpoints, key, &DeleteOptions::default()))
     }
-}
-
-fn slice_changed(change: &Change) -> Option<Key> {
-    let service = change.object.meta().labels.as_ref()?.get(SERVICE_NAME)?;
-    Some(Key::new(change.object.namespace(), service.as_str()))
 }

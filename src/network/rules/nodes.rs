@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Node;
 use super::base::OWN_NODE;
 use super::names::short;
 use super::owner_rules::OwnerRules;
+use object::node::internal_ips;
 use object::well_known::annotation::PODIUM_NETWORK;
 use object::well_known::label::ZONE;
 
@@ -30,9 +31,7 @@ impl NodeAddresses {
     pub(crate) fn of(node: &Node) -> Option<Self> {
         let annotations = node.metadata.annotations.as_ref();
         annotations?.get(PODIUM_NETWORK).filter(|network| *network == "fabric")?;
-        let addresses = node.status.iter().flat_map(|status| status.addresses.iter().flatten());
-        let ips = addresses.filter(|address| address.type_ == "InternalIP");
-        let ips = ips.filter_map(|address| address.address.parse().ok()).collect();
+        let ips = internal_ips(node).collect();
         let spec = node.spec.clone().unwrap_or_default();
         let ranges =
             spec.pod_cidrs.filter(|all| !all.is_empty()).or_else(|| spec.pod_cidr.map(|cidr| vec![cidr]));

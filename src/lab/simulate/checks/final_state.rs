@@ -15,7 +15,7 @@ use extension::node_fence::NodeFence;
 use object::node::is_ready as is_node_ready;
 use object::owner::is_controlled_by;
 use object::pod::{is_ready, is_terminal};
-use object::well_known::label;
+use object::service::of_slice;
 use object::{Kind, SharedObject, TypedKind, endpoint};
 
 /// Describes each object that does not yet have its desired state.
@@ -113,8 +113,7 @@ fn finished_jobs(api: &Api, cron_job: &str) -> usize {
 /// Returns the addresses of a Service's ready endpoints, according to its slices.
 fn endpoints(api: &Api, service: &SharedObject<Service>) -> BTreeSet<String> {
     let of_service = |slice: &SharedObject<EndpointSlice>| {
-        let labels = slice.metadata.labels.as_ref();
-        labels.and_then(|labels| labels.get(label::SERVICE_NAME)).is_some_and(|name| *name == *service.name())
+        of_slice(&slice.metadata).is_some_and(|key| key == service.key())
     };
     let slices = api.list_as::<EndpointSlice>(Some(service.namespace()));
     let endpoints = slices

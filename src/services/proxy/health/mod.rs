@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::mirror::Mirrors;
 use super::table::is_unmanaged;
+use crate::topology::internal_ipv4;
 use crate::{Follower, ServiceEndpoints};
 use api::controller_status::Subsystem;
 use api::{Api, ChangeKind};
@@ -55,7 +56,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
     let services = Follower::start(caches);
     let marked = Arc::downgrade(&services);
     caches.of::<Node>().on_change(move |change| {
-        let ip = |object: &object::Object| object.get::<Node>().and_then(internal_ip);
+        let ip = |object: &object::Object| object.get::<Node>().and_then(internal_ipv4);
         let now = ip(&change.object).filter(|_| change.kind != ChangeKind::Deleted);
         if change.previous.as_deref().and_then(ip) != now
             && let Some(services) = marked.upgrade()
@@ -86,7 +87,7 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
                     let round = rounds.begin("services");
                     let nodes = caches.of::<Node>().list();
                     let place = |node: &Node| {
-                        let ip = internal_ip(node)?;
+                        let ip = internal_ipv4(node)?;
                         let at = match &mirrors {
                             Some(mirrors) => mirrors.of(ip),
                             None => Some(ip).filter(Ipv4Addr::is_loopback),
@@ -107,11 +108,6 @@ pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, mirrors: Option<M
             }
         }
     });
-}
-
-fn internal_ip(node: &Node) -> Option<Ipv4Addr> {
-    let all = node.status.as_ref()?.addresses.as_ref()?;
-    all.iter().filter(|one| one.type_ == "InternalIP").find_map(|one| one.address.parse().ok())
 }
 
 /// Returns the health checks of a service by address.
