@@ -3,19 +3,20 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod, Service, ServiceSpec};
+use k8s_openapi::api::core::v1::{ContainerPort, ContainerStatus, Pod, Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::report::{Finding, WalkStep};
 use super::services::{SelectedPort, distance};
 use super::{Facts, Key};
 use base::sort::SliceOrder;
+use network_policy::Protocol;
 use object::endpoint::{self, EndpointState};
 use object::host_ports::declared_ports;
 use object::pod::{Phase, condition, is_ready, node_name, phase};
+use object::port_number;
 use object::selector::{Labels, Selector};
-use object::service::cluster_ips;
-use object::well_known::label::SERVICE_NAME;
+use object::service::{cluster_ips, of_slice};
 
 /// Maximum number of pods listed in a finding: users can create any number.
 const MAX_LISTED: usize = 5;
@@ -52,7 +53,8 @@ pub(super) fn behind(
     source: &Pod,
 ) -> (Finding, Vec<Endpoint>) {
     let key = Key::of(&service.metadata);
-    let slices: Vec<&EndpointSlice> = facts.slices.iter().filter(|slice| is_of(slice, &key)).collect();
+    let is_own = |slice: &&EndpointSlice| of_slice(&slice.metadata).as_ref() == Some(&key);
+    let slices: Vec<&EndpointSlice> = facts.slices.iter().filter(is_own).collect();
     let has_ipv4 = slices.iter().any(|slice| slice.address_type == "IPv4");
     let family = if address.map_or(!has_ipv4, |ip| ip.is_ipv6()) { "IPv6" } else { "IPv4" };
     let mut all: Vec<(EndpointState, Endpoint)> = Vec::new();
@@ -103,12 +105,6 @@ fn usable(all: Vec<(EndpointState, Endpoint)>) -> Vec<Endpoint> {
         all.into_iter().partition(|(state, _)| *state == EndpointState::Ready);
     let used = if ready.is_empty() { draining } else { ready };
     used.into_iter().map(|(_, end)| end).collect()
-}
-
-fn is_of(slice: &EndpointSlice, service: &Key) -> bool {
-    let labels = slice.metadata.labels.as_ref();
-    slice.metadata.namespace.as_deref() == Some(&service.namespace)
-        && labels.and_then(|labels| labels.get(SERVICE_NAME)) == Some(&service.name)
 }
 
 /// Returns the numbers of a service port in a slice.
@@ -203,27 +199,32 @@ fn no_endpoints(facts: &Facts, service: &Service, port: &SelectedPort) -> Findin
 /// Lists the ports that pods declare, with their names.
 fn ports_of(pods: &[&Pod]) -> Vec<String> {
     let lines = pods.iter().take(MAX_LISTED).map(|pod| {
-        let ports: Vec<String> = declared(pod)
-            .iter()
-            .map(
-                |(name, number)| {
-                    if name.is_empty() { number.to_string() } else { format!("{number} ({name})") }
-                },
-            )
-            .collect();
+        let describe = |DeclaredPort { name, number, .. }: &DeclaredPort| {
+            if name.is_empty() { number.to_string() } else { format!("{number} ({name})") }
+        };
+        let ports: Vec<String> = declared(pod).iter().map(describe).collect();
         let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(", ") };
         format!("{} declares {ports}", Key::of(&pod.metadata))
     });
     lines.collect()
 }
 
-/// Returns the ports that a pod declares, with their names.
-pub(super) fn declared(pod: &Pod) -> Vec<(String, u16)> {
-    declared_ports(pod)
-        .filter_map(|port| {
-            Some((port.name.clone().unwrap_or_default(), u16::try_from(port.container_port).ok()?))
-        })
-        .collect()
+/// A port that a pod declares.
+pub(super) struct DeclaredPort {
+    /// Its name; empty if it has none.
+    pub(super) name: String,
+    pub(super) number: u16,
+    pub(super) protocol: Protocol,
+}
+
+/// Returns the ports that a pod declares.
+pub(super) fn declared(pod: &Pod) -> Vec<DeclaredPort> {
+    let read = |port: &ContainerPort| {
+        let (number, protocol) =
+            (port_number(port.container_port)?, Protocol::read(port.protocol.as_deref())?);
+        Some(DeclaredPort { name: port.name.clone().unwrap_or_default(), number, protocol })
+    };
+    declared_ports(pod).filter_map(read).collect()
 }
 
 fn text_of(labels: &Labels) -> String {

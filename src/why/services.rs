@@ -92,7 +92,8 @@ pub(super) fn choose(service: &Service, requested: Option<&Port>) -> (Finding, O
     }
 }
 
-fn chosen(port: &ServicePort) -> Option<SelectedPort> {
+/// Reads a service port; `None` if its protocol or number is invalid.
+pub(super) fn chosen(port: &ServicePort) -> Option<SelectedPort> {
     Some(SelectedPort {
         name: port.name.clone().unwrap_or_default(),
         protocol: Protocol::read(port.protocol.as_deref())?,

@@ -564,6 +564,27 @@ fn datagrams_are_not_tried_net_8() {
     assert_eq!(report.last_line(), "connected: found no problem, but UDP cannot be tested with a connection");
 }
 
+#[test]
+fn a_pods_port_has_the_protocol_that_the_pod_declares_net_8() {
+    let mut facts = cluster();
+    let ports = json!([{"containerPort": 53, "name": "dns", "protocol": "UDP"},
+        {"containerPort": 54, "protocol": "UDP"}, {"containerPort": 54}]);
+    let containers = json!({"spec": {"containers": [{"name": "c", "ports": ports}]}});
+    facts.pods[1] = pod("web-1", "web", "10.244.0.3", &containers);
+    for (destination, expected) in [
+        ("pod/web-1:53", Protocol::Udp),
+        ("pod/web-1:dns", Protocol::Udp),
+        ("pod/web-1:54", Protocol::Tcp),
+        ("pod/web-1:99", Protocol::Tcp),
+    ] {
+        assert_eq!(walk(&facts, &question(destination)).unwrap().protocol(), expected, "{destination}");
+    }
+    let ports = json!([{"port": 53, "protocol": "UDP", "targetPort": 80}]);
+    facts.services[0] = service("web", &json!({"clusterIP": "None", "ports": ports}));
+    let walk = walk(&facts, &question("svc/web:53")).unwrap();
+    assert_eq!((walk.protocol(), walk.listeners()), (Protocol::Udp, [key("web-1")].into()));
+}
+
 /// For UDP, only listeners can be checked.
 #[test]
 fn udp_ports_without_a_listener_are_reported_net_8() {

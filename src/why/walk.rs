@@ -383,16 +383,14 @@ fn to_service(
 /// Follows the path to a headless service: its name resolves to its pods, and ports are theirs, not the service's.
 fn headless(facts: &Facts, source: &Pod, service: &Service, number: u16, walk: &mut Walk) {
     let key = Key::of(&service.metadata);
+    let protocol = walk.protocol;
     let ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+    let ports = ports.filter_map(services::chosen).filter(|port| port.protocol == protocol);
     let mut found = None;
-    for port in ports.filter(|port| port.protocol.as_deref().unwrap_or("TCP") == "TCP") {
-        let Ok(own) = u16::try_from(port.port) else { continue };
-        let (_, chosen) = services::choose(service, Some(&Port::Number(own)));
-        if let Some(chosen) = chosen {
-            let (finding, ends) = behind(facts, service, &chosen, None, source);
-            if found.is_none() || ends.iter().any(|end| end.address.port() == number) {
-                found = Some((finding, ends));
-            }
+    for port in ports {
+        let (finding, ends) = behind(facts, service, &port, None, source);
+        if found.is_none() || ends.iter().any(|end| end.address.port() == number) {
+            found = Some((finding, ends));
         }
     }
     let text = format!("service {key} is headless: clients connect to port {number} of its pods");
@@ -406,7 +404,7 @@ fn headless(facts: &Facts, source: &Pod, service: &Service, number: u16, walk: &
     } else {
         walk.add(Finding::note(
             WalkStep::Endpoints,
-            format!("service {key} declares no TCP port: its endpoints are unknown"),
+            format!("service {key} declares no {protocol} port: its endpoints are unknown"),
         ));
     }
 }
@@ -420,24 +418,25 @@ fn to_pod(
 ) -> Result<(), UsageError> {
     let key = Key::of(&pod.metadata);
     let declared = declared(pod);
-    let number = match &question.port {
-        Some(Port::Number(number)) => *number,
-        Some(Port::Name(name)) => match declared.iter().find(|(own, _)| own == name) {
-            Some((_, number)) => *number,
-            None => {
-                return Err(UsageError(format!("pod {key} declares no port {name}; use the port's number")));
-            }
-        },
-        None => match declared.as_slice() {
-            [(_, number)] => *number,
-            _ => {
-                return Err(UsageError(format!(
-                    "pod {key} declares {} ports; use DESTINATION:PORT",
-                    declared.len()
-                )));
-            }
-        },
+    let (own, number) = match (&question.port, declared.as_slice()) {
+        (Some(Port::Number(number)), all) => {
+            // If the pod declares a number more than once, TCP takes precedence.
+            let same = all.iter().filter(|port| port.number == *number);
+            (same.min_by_key(|port| port.protocol), *number)
+        }
+        (Some(Port::Name(name)), all) => {
+            let own = all.iter().find(|port| port.name == *name).ok_or_else(|| {
+                UsageError(format!("pod {key} declares no port {name}; use the port's number"))
+            })?;
+            (Some(own), own.number)
+        }
+        (None, [own]) => (Some(own), own.number),
+        (None, all) => {
+            let count = all.len();
+            return Err(UsageError(format!("pod {key} declares {count} ports; use DESTINATION:PORT")));
+        }
     };
+    walk.protocol = own.map_or(Protocol::Tcp, |port| port.protocol);
     if !is_ready(pod) {
         let reason = not_ready_reason(pod, facts.probes.get(&key));
         if addresses(pod).is_empty() || is_terminal(pod) {
@@ -456,8 +455,7 @@ fn to_pod(
     }
     let Some(ip) = ip.or_else(|| addresses(pod).first().copied()) else { return Ok(()) };
     let address = SocketAddr::new(ip, number);
-    let is_declared = declared.iter().any(|(_, own)| *own == number);
-    let undeclared = if is_declared { "" } else { ", an undeclared port (declaring ports is optional)" };
+    let undeclared = if own.is_some() { "" } else { ", an undeclared port (declaring ports is optional)" };
     walk.add(Finding::fine(WalkStep::Port, format!("pod {key} at {address}{undeclared}")));
     walk.ends = vec![Endpoint::of_pod(address, key)];
     Ok(())
