@@ -131,7 +131,8 @@ impl Question<'_> {
     fn apex(&self) -> Answer {
         match self.type_ {
             RecordType::SOA => {
-                Answer::records(authority(self.index).into_iter().map(|soa| self.renamed(soa)).collect())
+                let soa = authority(self.index).map(|soa| self.record(SHORT_TTL, soa.data));
+                Answer::records(soa.into_iter().collect())
             }
             RecordType::NS => {
                 let server = self.full("ns.dns");
@@ -141,11 +142,6 @@ impl Question<'_> {
             }
             _ => Answer::NoData,
         }
-    }
-
-    fn renamed(&self, mut record: Record) -> Record {
-        record.name = self.name.clone();
-        record
     }
 
     /// Answers for the labels below the domain, outermost last.

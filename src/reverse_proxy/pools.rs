@@ -41,11 +41,7 @@ impl Pool {
         tried: &[SocketAddr],
     ) -> Option<SocketAddr> {
         let (mut balancer, now) = (self.0.lock(), proxy.clock.monotonic());
-        let first = balancer.pick(client, None, tried, now)?;
-        if !proxy.is_own(first) {
-            return Some(first);
-        }
-        let mut tried = [tried, &[first]].concat();
+        let mut tried = tried.to_vec();
         loop {
             let next = balancer.pick(client, None, &tried, now)?;
             if !proxy.is_own(next) {

@@ -101,19 +101,16 @@ impl Upstreams {
     }
 
     fn keep(&self, endpoint: Endpoint, sender: Sender) {
+        // Endpoints change over time.
+        self.tidy();
         let mut waiting = self.waiting.lock();
-        // Endpoints change over time: remove those without connections.
-        waiting.retain(|_, all| {
-            all.retain(IdleConnection::is_good);
-            !all.is_empty()
-        });
         let all = waiting.entry(endpoint).or_default();
         if all.len() < MAX_IDLE {
             all.push(IdleConnection { sender, since: Instant::now() });
         }
     }
 
-    /// Closes connections that have been idle for a while.
+    /// Closes connections that have been idle for a while, and removes endpoints without connections.
     pub(super) fn tidy(&self) {
         self.waiting.lock().retain(|_, all| {
             all.retain(IdleConnection::is_good);

@@ -16,6 +16,12 @@ impl OwnerRules {
     pub(crate) fn half(&mut self, family: Family) -> &mut FamilyRules {
         self.halves.entry(family).or_default()
     }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let is_empty =
+            |half: &FamilyRules| half.chains.is_empty() && half.sets.is_empty() && half.elements.is_empty();
+        self.halves.values().all(is_empty)
+    }
 }
 
 /// One owner's rules in one table. Chains and sets are the owner's own; elements may go into other owners' sets.
@@ -54,14 +60,6 @@ impl FamilyRules {
     /// Adds an element to a set.
     pub(crate) fn element(&mut self, set: &str, element: Element) {
         self.elements.entry(set.to_owned()).or_default().insert(element);
-    }
-}
-
-impl OwnerRules {
-    pub(crate) fn is_empty(&self) -> bool {
-        let is_empty =
-            |half: &FamilyRules| half.chains.is_empty() && half.sets.is_empty() && half.elements.is_empty();
-        self.halves.values().all(is_empty)
     }
 }
 

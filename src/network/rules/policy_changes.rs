@@ -48,9 +48,7 @@ impl PolicyChanges {
             changed.await;
         }
     }
-}
 
-impl PolicyChanges {
     /// Takes the changes without waiting.
     pub(super) fn take_now(&self) -> ChangedObjects {
         std::mem::take(&mut *self.dirty.lock())

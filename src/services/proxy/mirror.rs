@@ -177,12 +177,12 @@ pub(super) fn of_pod(pod: &Pod, mirrors: &Mirrors) -> Vec<Listener> {
         };
         let v4 = first(&own, IpAddr::is_ipv4);
         let at_mirror = v4.and_then(|ip| match ip {
-            IpAddr::V4(v4) => Some((IpAddr::V4(mirrors.of(v4)?), ip, inside)),
+            IpAddr::V4(v4) => Some((IpAddr::V4(mirrors.of(v4)?), ip)),
             IpAddr::V6(_) => None,
         });
         let target = |ip| Target::new(ip, inside, protocol);
-        let mut desired: Vec<Listener> = Vec::new();
-        desired.extend(at_mirror.map(|(at, ip, number)| mirrors.listener(at, target(ip), number, true)));
+        let at_mirror = at_mirror.map(|(at, ip)| mirrors.listener(at, target(ip), inside, true));
+        let mut desired: Vec<Listener> = at_mirror.into_iter().collect();
         if let Some(host) = port.host_port.and_then(port_number) {
             let host_ip = port.host_ip.as_deref().and_then(|ip| ip.parse().ok());
             let mirror = node.and_then(|node| mirrors.of(node)).map(IpAddr::V4);

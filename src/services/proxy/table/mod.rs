@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
+use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 
 use crate::{NetworkTopology, ServiceEndpoints};
@@ -150,9 +150,12 @@ pub(crate) fn listeners(
     let mut all = Vec::new();
     for port in spec.ports.iter().flatten() {
         let Some(protocol) = Protocol::of(port.protocol.as_deref()) else { continue };
+        let name = port.name.as_deref().unwrap_or_default();
         let inside = Balance {
             of_clients_node: spec.internal_traffic_policy.as_deref() == Some("Local"),
-            ..balance(spec, port, protocol, joined, machine)
+            affinity: affinity(spec),
+            // The bind addresses are IPv4.
+            ..endpoints_of("IPv4", name, protocol, joined, machine)
         };
         let outside = Balance { of_clients_node: false, ..inside.clone() };
         let mut add = |ip: Ipv4Addr, number: Option<i32>, balance: Balance| {
@@ -212,28 +215,6 @@ fn addresses(texts: &[String]) -> Vec<Ipv4Addr> {
     texts.iter().filter_map(|text| text.parse().ok()).filter(Ipv4Addr::is_loopback).collect()
 }
 
-/// Returns the endpoints of one port of a service.
-fn balance(
-    spec: &ServiceSpec,
-    port: &ServicePort,
-    protocol: Protocol,
-    joined: &ServiceEndpoints,
-    machine: &NetworkTopology,
-) -> Balance {
-    let name = port.name.as_deref().unwrap_or_default();
-    Balance { affinity: affinity(spec), ..endpoints(name, protocol, joined, machine) }
-}
-
-/// Returns the IPv4 endpoints of a service port by its name; the bind addresses are IPv4.
-fn endpoints(
-    name: &str,
-    protocol: Protocol,
-    joined: &ServiceEndpoints,
-    machine: &NetworkTopology,
-) -> Balance {
-    endpoints_of("IPv4", name, protocol, joined, machine)
-}
-
 /// Returns the endpoints of a service port by its name. IPv6 endpoints are used only if there are no IPv4 ones, because
 /// a service with both families has the same pods in both.
 pub fn endpoints_of_either_family(
@@ -242,7 +223,7 @@ pub fn endpoints_of_either_family(
     joined: &ServiceEndpoints,
     machine: &NetworkTopology,
 ) -> Balance {
-    let first = endpoints(name, protocol, joined, machine);
+    let first = endpoints_of("IPv4", name, protocol, joined, machine);
     if first.is_empty() { endpoints_of("IPv6", name, protocol, joined, machine) } else { first }
 }
 
