@@ -33,7 +33,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -162,10 +162,10 @@ impl Controller {
     async fn sync(&mut self) {
         self.installed.follow(&self.api, &self.caches, &self.changed).await;
         let has_classes = self.installed.classes.is_some();
-        if has_classes && !std::mem::replace(&mut self.had_classes, has_classes) {
+        let had_classes = std::mem::replace(&mut self.had_classes, has_classes);
+        if has_classes && !had_classes {
             self.create_gateway_class();
         }
-        self.had_classes = has_classes;
         let seen = self.collect_objects();
         if !seen.gateways.is_empty() {
             self.follow().await;
@@ -269,7 +269,7 @@ impl Controller {
     fn publish(&mut self, picture: &mut ServingPlan) {
         let Some(following) = &self.following else { return };
         let nodes = self.caches.of::<Node>().list();
-        let tables = picture.take_tables();
+        let mut tables = picture.take_tables();
         let backends: HashSet<_> = tables.values().flat_map(table::Table::backends).collect();
         let pools = self.proxy.pools(backends, &self.pools, &following.services, &nodes);
         self.pools = Arc::new(pools);
@@ -277,7 +277,6 @@ impl Controller {
         for ((ip, requested), port) in &self.ports.open {
             moved.entry(*ip).or_default().insert(*requested, port.address.port());
         }
-        let mut tables: BTreeMap<_, _> = tables;
         let secrets = self.caches.of::<Secret>();
         for (at, port) in &mut self.ports.open {
             let moved = moved.get(&at.0).cloned().unwrap_or_default();
@@ -290,10 +289,11 @@ impl Controller {
     /// Writes the status of all objects.
     async fn write_status(&mut self, seen: &GatewayObjects, picture: &ServingPlan) {
         let now = self.api.clock().time();
+        let at = |generation| status::ConditionContext { now: &now, generation };
+        let at_generation_of = |object: &Object| at(object.meta().generation.unwrap_or_default());
         if let Some(kind) = self.installed.classes {
             for (class, refused) in &seen.classes {
-                let generation = class.meta().generation.unwrap_or_default();
-                let at = status::ConditionContext { now: &now, generation };
+                let at = at_generation_of(class);
                 status::write(&self.api, kind, class, |before| {
                     status::of_class(before, refused.as_ref(), at)
                 });
@@ -309,15 +309,12 @@ impl Controller {
                 |object: &Object| before.contains(&object.key()) && !self.reported.contains(&object.key());
             let released = self.caches.objects(kind).into_iter().filter(|object| is_released(object));
             for object in released.collect::<Vec<_>>() {
-                let at = status::ConditionContext {
-                    now: &now,
-                    generation: object.meta().generation.unwrap_or_default(),
-                };
+                let at = at_generation_of(&object);
                 status::write(&self.api, kind, &object, |before| status::of_released(before, at));
             }
             for (object, _) in &seen.gateways {
                 let Some((gateway, attached)) = picture.gateway(&object.key()) else { continue };
-                let at = status::ConditionContext { now: &now, generation: gateway.generation };
+                let at = at(gateway.generation);
                 status::write(&self.api, kind, object, |before| {
                     status::of_gateway(before, gateway, &ports, attached, at)
                 });
@@ -329,9 +326,7 @@ impl Controller {
             if parents.is_empty() && !status::names_us(object) {
                 continue;
             }
-            let generation = object.meta().generation.unwrap_or_default();
-            let generation = route.as_ref().map_or(generation, |route| route.generation);
-            let at = status::ConditionContext { now: &now, generation };
+            let at = route.as_ref().map_or_else(|| at_generation_of(object), |route| at(route.generation));
             status::write(&self.api, kind, object, |before| status::of_route(before, parents, at));
             tokio::task::consume_budget().await;
         }

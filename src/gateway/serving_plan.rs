@@ -13,7 +13,8 @@ use super::attach::{AttachResult, attach};
 use super::conflicts;
 use super::grants::ReferenceGrants;
 use super::listener::{
-    Checks, GatewayContext, GatewayView, ListenerAddress, Scheme, read_spec, view as view_gateway,
+    Checks, GatewayContext, GatewayView, ListenerAddress, ListenerView, Scheme, read_spec,
+    view as view_gateway,
 };
 use super::matches::Match;
 use super::problem::Cause;
@@ -126,9 +127,9 @@ impl ServingPlan {
         conflicts::find(&mut picture.gateways);
         for gateway in &picture.gateways {
             picture.attached.insert(gateway.key.clone(), vec![0; gateway.listeners.len()]);
-            for (at, hostname) in ports_of(gateway) {
+            for (at, listener) in served(gateway) {
                 // A listener claims its hosts even without routes.
-                picture.tables.entry(at).or_default().listener(hostname);
+                picture.tables.entry(at).or_default().listener(&listener.hostname);
             }
         }
         let by_key: HashMap<Key, usize> =
@@ -167,7 +168,7 @@ impl ServingPlan {
             Ok(rules) => resolve(&route.key, rules, &objects.grants, service, &mut self.services),
             Err(_) => (Vec::new(), None),
         };
-        let places = RouteEntries::of(route, &rules);
+        let entries = entries(route, &rules);
         let mut outcomes = Vec::new();
         // Two parent references may refer to the same listener.
         let mut counted: HashSet<(usize, usize)> = HashSet::new();
@@ -182,7 +183,7 @@ impl ServingPlan {
                 if let Some(count) = counts.get_mut(listener) {
                     *count += 1;
                 }
-                let needed = hostnames.len() * places.0.len() * gateway.addresses.len();
+                let needed = hostnames.len() * entries.len() * gateway.addresses.len();
                 let view = &gateway.listeners[listener];
                 if gateway.refused.is_some() || !view.is_valid() {
                     continue;
@@ -196,7 +197,7 @@ impl ServingPlan {
                 for ip in &gateway.addresses {
                     let table = self.tables.entry((*ip, view.port)).or_default().listener(&view.hostname);
                     for hostname in &hostnames {
-                        for (matching, rule) in &places.0 {
+                        for (matching, rule) in &entries {
                             table.add(hostname, matching, rule);
                         }
                     }
@@ -210,15 +211,7 @@ impl ServingPlan {
 
     /// Returns the ports that should be open.
     pub(super) fn desired_ports(&self) -> BTreeMap<ListenerAddress, Scheme> {
-        let of = |gateway: &GatewayView| {
-            let valid = gateway.listeners.iter().filter(|listener| listener.is_valid());
-            let ports: Vec<_> = valid.map(|listener| (listener.port, listener.scheme)).collect();
-            let at = gateway.addresses.iter().flat_map(move |ip| {
-                ports.clone().into_iter().map(move |(port, scheme)| ((*ip, port), scheme))
-            });
-            at.collect::<Vec<_>>()
-        };
-        self.gateways.iter().filter(|gateway| gateway.refused.is_none()).flat_map(of).collect_map()
+        self.gateways.iter().flat_map(served).map(|(at, listener)| (at, listener.scheme)).collect_map()
     }
 
     /// Takes the tables, leaving none.
@@ -228,11 +221,8 @@ impl ServingPlan {
 
     /// Returns the certificates of a port by hostname.
     pub(super) fn certificates(&self, at: ListenerAddress) -> Vec<(String, Key)> {
-        let gateways = self.gateways.iter().filter(|gateway| gateway.refused.is_none());
-        let here = gateways.filter(|gateway| gateway.addresses.contains(&at.0));
-        let listeners = here.flat_map(|gateway| &gateway.listeners);
-        let valid = listeners.filter(|listener| listener.is_valid() && listener.port == at.1);
-        let named = valid.flat_map(|listener| {
+        let here = self.gateways.iter().flat_map(served).filter(|(place, _)| *place == at);
+        let named = here.flat_map(|(_, listener)| {
             listener.secrets.iter().map(|secret| (listener.hostname.clone(), secret.clone()))
         });
         named.collect()
@@ -250,24 +240,15 @@ impl ServingPlan {
     }
 }
 
-/// Returns the ports that a Gateway's listeners are served at, with their hostnames.
-fn ports_of(gateway: &GatewayView) -> impl Iterator<Item = (ListenerAddress, &str)> {
+/// Returns the listeners of a Gateway that can be served, each at every address of the Gateway.
+fn served(gateway: &GatewayView) -> impl Iterator<Item = (ListenerAddress, &ListenerView)> {
     let is_served = gateway.refused.is_none();
     let valid = gateway.listeners.iter().filter(move |listener| is_served && listener.is_valid());
-    valid.flat_map(|listener| {
-        gateway.addresses.iter().map(|ip| ((*ip, listener.port), listener.hostname.as_str()))
-    })
+    valid.flat_map(|listener| gateway.addresses.iter().map(move |ip| ((*ip, listener.port), listener)))
 }
 
-/// The matches of a route, each with its rule, which are added to a table for each hostname.
-struct RouteEntries(Vec<(Arc<Match>, Arc<Rule>)>);
-
-impl RouteEntries {
-    fn of(route: &Route, resolved: &[Arc<Rule>]) -> Self {
-        let Ok(rules) = &route.rules else { return Self(Vec::new()) };
-        let places = rules.iter().zip(resolved).flat_map(|(rule, resolved)| {
-            rule.matches.iter().map(|matching| (matching.clone(), resolved.clone()))
-        });
-        Self(places.collect())
-    }
+/// Returns the matches of a route, each with its rule, which are added to a table for each hostname.
+fn entries<'a>(route: &'a Route, resolved: &'a [Arc<Rule>]) -> Vec<(&'a Arc<Match>, &'a Arc<Rule>)> {
+    let rules = route.rules.iter().flatten().zip(resolved);
+    rules.flat_map(|(rule, resolved)| rule.matches.iter().map(move |one| (one, resolved))).collect()
 }

@@ -132,10 +132,10 @@ struct ConditionDraft {
     cause: Cause,
 }
 
-/// Returns a condition: true with the reason `good`, or false with the cause.
-fn draft(type_: &'static str, good: &'static str, cause: Option<&Cause>) -> ConditionDraft {
+/// Returns a condition: true with its type as the reason, or false with the cause.
+fn draft(type_: &'static str, cause: Option<&Cause>) -> ConditionDraft {
     match cause {
-        None => ConditionDraft { type_, holds: true, cause: Cause::new(good, "") },
+        None => ConditionDraft { type_, holds: true, cause: Cause::new(type_, "") },
         Some(cause) => ConditionDraft { type_, holds: false, cause: cause.clone() },
     }
 }
@@ -147,7 +147,7 @@ pub(super) fn of_class(
     at: ConditionContext<'_>,
 ) -> Value {
     let mut status = before.clone();
-    let drafts = vec![draft("Accepted", "Accepted", refused)];
+    let drafts = vec![draft("Accepted", refused)];
     status.insert("conditions".into(), conditions(before.get("conditions"), drafts, at));
     let features: Vec<Value> = FEATURES.iter().map(|name| json!({"name": name})).collect();
     status.insert("supportedFeatures".into(), features.into());
@@ -194,7 +194,7 @@ pub(super) fn of_released(before: &Map<String, Value>, at: ConditionContext<'_>)
     status.insert("addresses".into(), json!([]));
     status.insert("listeners".into(), json!([]));
     let cause = Cause::new("Pending", format!("no longer served by {PODIUM_GATEWAY}"));
-    let all = ["Accepted", "Programmed"].map(|type_| draft(type_, type_, Some(&cause)));
+    let all = ["Accepted", "Programmed"].map(|type_| draft(type_, Some(&cause)));
     status.insert("conditions".into(), conditions(before.get("conditions"), all.into(), at));
     status.into()
 }
@@ -204,16 +204,14 @@ fn gateway_conditions(gateway: &GatewayView, outcomes: &[Outcome]) -> Vec<Condit
         .filter(|(_, outcome)| outcome.refused.is_some())
         .map(|(listener, _)| listener.name.as_str())
         .collect();
-    let not_valid =
-        || Cause::new("ListenersNotValid", format!("listeners not served: {}", broken.join(", ")));
     let accepted = match &gateway.refused {
-        Some(cause) => draft("Accepted", "Accepted", Some(cause)),
-        None if broken.is_empty() => draft("Accepted", "Accepted", None),
-        // Some of the listeners are served.
-        None => {
+        None if !broken.is_empty() => {
+            let message = format!("listeners not served: {}", broken.join(", "));
+            // It holds if some of the listeners are served.
             let holds = broken.len() < outcomes.len();
-            ConditionDraft { type_: "Accepted", holds, cause: not_valid() }
+            ConditionDraft { type_: "Accepted", holds, cause: Cause::new("ListenersNotValid", message) }
         }
+        refused => draft("Accepted", refused.as_ref()),
     };
     let programmed = match (&gateway.refused, &gateway.unusable) {
         (Some(cause), _) => Some(Cause::new("Invalid", cause.message.clone())),
@@ -221,7 +219,7 @@ fn gateway_conditions(gateway: &GatewayView, outcomes: &[Outcome]) -> Vec<Condit
         (None, None) if outcomes.iter().any(|outcome| outcome.urls.is_ok()) => None,
         (None, None) => Some(Cause::new("Invalid", "no listener is served")),
     };
-    vec![accepted, draft("Programmed", "Programmed", programmed.as_ref())]
+    vec![accepted, draft("Programmed", programmed.as_ref())]
 }
 
 /// The result for a listener.
@@ -264,24 +262,16 @@ impl Outcome {
     }
 
     fn conditions(&self, listener: &ListenerView) -> Vec<ConditionDraft> {
-        let conflicted = match &listener.conflict {
-            Some(cause) => ConditionDraft { type_: "Conflicted", holds: true, cause: cause.clone() },
-            None => {
-                ConditionDraft { type_: "Conflicted", holds: false, cause: Cause::new("NoConflicts", "") }
-            }
-        };
+        let conflict = listener.conflict.clone().unwrap_or_else(|| Cause::new("NoConflicts", ""));
         let programmed = match &self.urls {
-            Ok(places) => {
-                let cause = Cause::new("Programmed", format!("served at {places}"));
-                ConditionDraft { type_: "Programmed", holds: true, cause }
-            }
-            Err(cause) => ConditionDraft { type_: "Programmed", holds: false, cause: cause.clone() },
+            Ok(places) => Cause::new("Programmed", format!("served at {places}")),
+            Err(cause) => cause.clone(),
         };
         vec![
-            draft("Accepted", "Accepted", self.refused.as_ref()),
-            conflicted,
-            draft("ResolvedRefs", "ResolvedRefs", listener.unresolved.as_ref()),
-            programmed,
+            draft("Accepted", self.refused.as_ref()),
+            ConditionDraft { type_: "Conflicted", holds: listener.conflict.is_some(), cause: conflict },
+            draft("ResolvedRefs", listener.unresolved.as_ref()),
+            ConditionDraft { type_: "Programmed", holds: self.urls.is_ok(), cause: programmed },
         ]
     }
 }
@@ -319,8 +309,8 @@ pub(super) fn of_route(
         let parent = json!(parent);
         let old = ours.iter().find(|old| old["parentRef"] == parent);
         let drafts = vec![
-            draft("Accepted", "Accepted", outcome.refused.as_ref()),
-            draft("ResolvedRefs", "ResolvedRefs", outcome.unresolved.as_ref()),
+            draft("Accepted", outcome.refused.as_ref()),
+            draft("ResolvedRefs", outcome.unresolved.as_ref()),
         ];
         json!({
             "parentRef": parent,
