@@ -106,27 +106,25 @@ pub struct EgressConfig {
 
 /// Starts the egress relay; it ends with `tasks`.
 pub fn start(tasks: &Tasks, config: EgressConfig) {
-    let EgressConfig { listeners: doors, syn_detour: beginnings, open, refuse, destinations, descriptors } =
-        config;
+    let EgressConfig { listeners, syn_detour, open, refuse, destinations, descriptors } = config;
     let destinations = Arc::new(destinations);
     // Each connection or flow needs two descriptors; connections get most of them.
     let all = (descriptors / 5 * 2).clamp(1, CONNECTIONS);
     let flows = (descriptors / 10).clamp(1, FLOWS);
-    let (room, shares) = (Arc::new(Semaphore::new(all)), ClientLimiter::new(all));
     let relay = context::EgressContext {
         destinations: destinations.clone(),
         refuse,
-        permits: room,
-        shares,
+        permits: Arc::new(Semaphore::new(all)),
+        shares: ClientLimiter::new(all),
         pending: pending_handshakes::PendingHandshakes::default(),
         tasks: tasks.clone(),
     };
     let relay = Arc::new(relay);
-    if let Some((socket, open)) = beginnings {
-        tasks.spawn("egress beginnings", handshake::serve(socket, open, relay.clone()));
+    if let Some((socket, open)) = syn_detour {
+        tasks.spawn("egress handshakes", handshake::serve(socket, open, relay.clone()));
     }
     let flows = udp::FlowTable::new(destinations, open, tasks.clone(), flows);
-    for EgressListeners { connections, datagrams } in doors {
+    for EgressListeners { connections, datagrams } in listeners {
         tasks.spawn("egress connections", tcp::accept(connections, relay.clone()));
         tasks.spawn("egress datagrams", udp::receive(datagrams, flows.clone()));
     }
