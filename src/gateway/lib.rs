@@ -170,10 +170,10 @@ impl Controller {
         if !seen.gateways.is_empty() {
             self.follow().await;
         }
-        let mut picture = self.plan(&seen);
-        self.ports.sync_ports(&picture.desired_ports(), &self.proxy).await;
-        self.publish(&mut picture);
-        self.write_status(&seen, &picture).await;
+        let mut plan = self.plan(&seen);
+        self.ports.sync_ports(&plan.desired_ports(), &self.proxy).await;
+        self.publish(&mut plan);
+        self.write_status(&seen, &plan).await;
     }
 
     /// Creates the GatewayClass that users expect of an implementation. If a user deletes it, it is created again only
@@ -241,18 +241,18 @@ impl Controller {
     fn plan(&self, seen: &GatewayObjects) -> ServingPlan {
         let Some(following) = &self.following else { return ServingPlan::default() };
         let (secrets, namespaces) = (self.caches.of::<Secret>(), self.caches.of::<Namespace>());
-        let picture = ServingPlan::of(
+        let plan = ServingPlan::of(
             seen,
             self.config.address,
             &|key| Some(self.checked(&secrets.get(key)?)),
             &|key| following.services.get(key).service,
             &|name| namespaces.get(&Key::new("", name))?.metadata.labels.clone(),
         );
-        let secrets = picture.secrets.iter().map(|key| (Kind::Secret, key.clone()));
-        let services = picture.services.iter().map(|key| (Kind::Service, key.clone()));
+        let secrets = plan.secrets.iter().map(|key| (Kind::Secret, key.clone()));
+        let services = plan.services.iter().map(|key| (Kind::Service, key.clone()));
         *following.named.write() = secrets.chain(services).collect();
-        self.checked.lock().retain(|key, _| picture.secrets.contains(key));
-        picture
+        self.checked.lock().retain(|key, _| plan.secrets.contains(key));
+        plan
     }
 
     /// Checks a Secret's certificate. Parsing keys is the most expensive step, so results are cached.
@@ -266,10 +266,10 @@ impl Controller {
     }
 
     /// Puts tables and certificates in force.
-    fn publish(&mut self, picture: &mut ServingPlan) {
+    fn publish(&mut self, plan: &mut ServingPlan) {
         let Some(following) = &self.following else { return };
         let nodes = self.caches.of::<Node>().list();
-        let mut tables = picture.take_tables();
+        let mut tables = plan.take_tables();
         let backends: HashSet<_> = tables.values().flat_map(table::Table::backends).collect();
         let pools = self.proxy.pools(backends, &self.pools, &following.services, &nodes);
         self.pools = Arc::new(pools);
@@ -281,13 +281,13 @@ impl Controller {
         for (at, port) in &mut self.ports.open {
             let moved = moved.get(&at.0).cloned().unwrap_or_default();
             let table = tables.remove(at).unwrap_or_default();
-            port.judge.replace(ServingState { table, pools: self.pools.clone(), moved });
-            port.set_certificates(picture.certificates(*at), &|key| secrets.get(key));
+            port.router.replace(ServingState { table, pools: self.pools.clone(), moved });
+            port.set_certificates(plan.certificates(*at), &|key| secrets.get(key));
         }
     }
 
     /// Writes the status of all objects.
-    async fn write_status(&mut self, seen: &GatewayObjects, picture: &ServingPlan) {
+    async fn write_status(&mut self, seen: &GatewayObjects, plan: &ServingPlan) {
         let now = self.api.clock().time();
         let at = |generation| status::ConditionContext { now: &now, generation };
         let at_generation_of = |object: &Object| at(object.meta().generation.unwrap_or_default());
@@ -313,7 +313,7 @@ impl Controller {
                 status::write(&self.api, kind, &object, |before| status::of_released(before, at));
             }
             for (object, _) in &seen.gateways {
-                let Some((gateway, attached)) = picture.gateway(&object.key()) else { continue };
+                let Some((gateway, attached)) = plan.gateway(&object.key()) else { continue };
                 let at = at(gateway.generation);
                 status::write(&self.api, kind, object, |before| {
                     status::of_gateway(before, gateway, &ports, attached, at)
@@ -322,7 +322,7 @@ impl Controller {
         }
         let Some(kind) = self.installed.routes else { return };
         for (object, route) in &seen.routes {
-            let parents = picture.parents(&object.key());
+            let parents = plan.parents(&object.key());
             if parents.is_empty() && !status::names_us(object) {
                 continue;
             }

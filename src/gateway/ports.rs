@@ -30,7 +30,7 @@ pub(super) struct OpenPort {
     resolver: Option<Arc<Resolver>>,
     /// The current certificates: by hostname, with the versions of their Secrets.
     certificates: Vec<(String, Key, Option<Revision>)>,
-    pub(super) judge: Arc<GatewayRouter>,
+    pub(super) router: Arc<GatewayRouter>,
     pub(super) address: SocketAddr,
     moved: Option<String>,
 }
@@ -45,10 +45,10 @@ impl OpenPort {
             Scheme::Https => Some(Resolver::new()?),
         };
         let tls = resolver.as_ref().map(Resolver::server_config).transpose()?.map(TlsAcceptor::from);
-        let (tasks, judge) = (proxy.port_tasks(), Arc::new(GatewayRouter::default()));
-        let port = Port { proxy: proxy.clone(), judge: judge.clone() };
+        let (tasks, router) = (proxy.port_tasks(), Arc::new(GatewayRouter::default()));
+        let port = Port { proxy: proxy.clone(), router: router.clone() };
         tasks.spawn("gateway listener", serve::accept(listener, tls, port));
-        Ok(Self { scheme, tasks, resolver, certificates: Vec::new(), judge, address, moved })
+        Ok(Self { scheme, tasks, resolver, certificates: Vec::new(), router, address, moved })
     }
 
     /// Returns the port that is really open, and the reason if it was moved.
@@ -83,7 +83,7 @@ impl OpenPort {
 
     async fn close(self) {
         // Connections outlive their port; nothing must be served on them any more.
-        self.judge.replace(super::router::ServingState::default());
+        self.router.replace(super::router::ServingState::default());
         self.tasks.stop().await;
     }
 }

@@ -36,11 +36,11 @@ impl GatewayRouter {
 impl Router for GatewayRouter {
     fn route(&self, head: &RequestHead<'_>) -> RouteDecision {
         let current = self.0.read().clone();
-        judge(&current, head)
+        decide(&current, head)
     }
 }
 
-fn judge(current: &ServingState, head: &RequestHead<'_>) -> RouteDecision {
+fn decide(current: &ServingState, head: &RequestHead<'_>) -> RouteDecision {
     let Some(listener) = current.table.listener_of(&head.host.name) else {
         return RouteDecision::Refuse(StatusCode::NOT_FOUND);
     };
@@ -64,7 +64,7 @@ fn follow(current: &ServingState, head: &RequestHead<'_>, Entry { matching, rule
     };
     let request_number = rule.next_request();
     let choice = rule.choose(request_number);
-    let mut passage = ForwardPlan {
+    let mut plan = ForwardPlan {
         rule: rule.route.clone(),
         authority: head.host.authority.clone(),
         uri: String::new(),
@@ -78,31 +78,31 @@ fn follow(current: &ServingState, head: &RequestHead<'_>, Entry { matching, rule
     let of_choice = choice.map(|choice| choice.filters.as_slice()).unwrap_or_default();
     for filter in rule.filters.iter().chain(of_choice) {
         match filter {
-            Filter::RequestHeaders(edits) => passage.request_headers.push(edits.clone()),
-            Filter::ResponseHeaders(edits) => passage.response_headers.push(edits.clone()),
+            Filter::RequestHeaders(edits) => plan.request_headers.push(edits.clone()),
+            Filter::ResponseHeaders(edits) => plan.response_headers.push(edits.clone()),
             Filter::Redirect(redirect) => return redirect_decision(current, head, redirect, prefix),
             Filter::Rewrite(rewrite) => {
                 if let Some(edit) = &rewrite.path {
                     path = edit.apply(head.path, prefix);
                 }
                 if let Some(hostname) = &rewrite.hostname {
-                    passage.authority.clone_from(hostname);
+                    plan.authority.clone_from(hostname);
                 }
             }
             Filter::Mirror(target, share) => {
                 let pool = target.as_ref().and_then(|Target { backend, protocol }| {
                     Some((current.pools.get(backend)?.clone(), *protocol))
                 });
-                passage.mirrors.extend(pool.filter(|_| share.selects(request_number)));
+                plan.mirrors.extend(pool.filter(|_| share.selects(request_number)));
             }
         }
     }
     let Some(target) = choice.and_then(|choice| choice.target.as_ref()) else {
         return RouteDecision::Refuse(StatusCode::INTERNAL_SERVER_ERROR);
     };
-    passage.pool = current.pools.get(&target.backend).cloned();
-    passage.uri = with_query(path, head);
-    RouteDecision::Forward(Box::new(passage))
+    plan.pool = current.pools.get(&target.backend).cloned();
+    plan.uri = with_query(path, head);
+    RouteDecision::Forward(Box::new(plan))
 }
 
 fn with_query(mut path: String, head: &RequestHead<'_>) -> String {

@@ -110,11 +110,11 @@ impl ServingPlan {
         service: &dyn Fn(&Key) -> Option<SharedObject<Service>>,
         labels: &dyn Fn(&str) -> Option<Labels>,
     ) -> Self {
-        let mut picture = Self::default();
+        let mut plan = Self::default();
         let around = GatewayContext { address, grants: &objects.grants, secret };
         for (object, spec) in &objects.gateways {
             let view = match spec {
-                Ok(spec) => view_gateway(object, spec, &around, &mut picture.secrets),
+                Ok(spec) => view_gateway(object, spec, &around, &mut plan.secrets),
                 Err(why) => {
                     let mut view =
                         view_gateway(object, &GatewaySpec::default(), &around, &mut HashSet::new());
@@ -122,26 +122,26 @@ impl ServingPlan {
                     view
                 }
             };
-            picture.gateways.push(view);
+            plan.gateways.push(view);
         }
-        conflicts::find(&mut picture.gateways);
-        for gateway in &picture.gateways {
-            picture.attached.insert(gateway.key.clone(), vec![0; gateway.listeners.len()]);
+        conflicts::find(&mut plan.gateways);
+        for gateway in &plan.gateways {
+            plan.attached.insert(gateway.key.clone(), vec![0; gateway.listeners.len()]);
             for (at, listener) in served(gateway) {
                 // A listener claims its hosts even without routes.
-                picture.tables.entry(at).or_default().listener(&listener.hostname);
+                plan.tables.entry(at).or_default().listener(&listener.hostname);
             }
         }
         let by_key: HashMap<Key, usize> =
-            picture.gateways.iter().enumerate().map(|(at, gateway)| (gateway.key.clone(), at)).collect();
+            plan.gateways.iter().enumerate().map(|(at, gateway)| (gateway.key.clone(), at)).collect();
         let mut remaining = MAX_ENTRIES;
         for route in objects.routes.iter().filter_map(|(_, route)| route.as_ref()) {
-            picture.add(route, &by_key, objects, service, labels, &mut remaining);
+            plan.add(route, &by_key, objects, service, labels, &mut remaining);
         }
-        for table in picture.tables.values_mut() {
+        for table in plan.tables.values_mut() {
             table.sort();
         }
-        picture
+        plan
     }
 
     /// Attaches a route to its parents that are served here.

@@ -88,8 +88,8 @@ impl GatewayFixture {
         for (object, route) in &mut seen.routes {
             *route = Route::read(object).map(Arc::new);
         }
-        let picture = ServingPlan::of(&seen, ADDRESS, &secret, &service, &labels);
-        Self { objects: seen, plan: picture }
+        let plan = ServingPlan::of(&seen, ADDRESS, &secret, &service, &labels);
+        Self { objects: seen, plan }
     }
 
     /// The result for the first parent of the first route: the reasons that it is not accepted, and that a reference is
@@ -130,12 +130,12 @@ impl GatewayFixture {
         desired.map(|at| (at, Ok(ServedPort { port: at.1, moved: None }))).collect()
     }
 
-    fn judge(mut self, at: ListenerAddress, moved: &[(u16, u16)]) -> GatewayRouter {
+    fn router(mut self, at: ListenerAddress, moved: &[(u16, u16)]) -> GatewayRouter {
         let table = self.plan.take_tables().remove(&at).unwrap_or_default();
         let pools = Arc::default();
-        let judge = GatewayRouter::default();
-        judge.replace(ServingState { table, pools, moved: moved.iter().copied().collect() });
-        judge
+        let router = GatewayRouter::default();
+        router.replace(ServingState { table, pools, moved: moved.iter().copied().collect() });
+        router
     }
 }
 
@@ -149,7 +149,7 @@ fn format_conditions(conditions: &Value) -> String {
 
 /// Formats the decision about a request; a header is `name: value`.
 fn route_summary(
-    judge: &GatewayRouter,
+    router: &GatewayRouter,
     method: &str,
     url: &str,
     headers: &[&str],
@@ -174,13 +174,13 @@ fn route_summary(
         port: 18_080,
         server_name: tls_for,
     };
-    match judge.route(&head) {
+    match router.route(&head) {
         RouteDecision::Refuse(status) | RouteDecision::RefuseWithText(status, _) => {
             status.as_u16().to_string()
         }
         RouteDecision::Redirect(status, location) => format!("{} {location}", status.as_u16()),
-        RouteDecision::Forward(passage) => {
-            format!("{} {}{}", passage.rule.name, passage.authority, passage.uri)
+        RouteDecision::Forward(plan) => {
+            format!("{} {}{}", plan.rule.name, plan.authority, plan.uri)
         }
     }
 }
@@ -321,10 +321,10 @@ fn the_rule_that_says_most_comes_first_net_9() {
         named("wild", 9, json!(["*.h.test"]), json!([path("PathPrefix", "/")])),
         named("host", 9, json!(["x.h.test"]), json!([path("PathPrefix", "/host")])),
     ];
-    let judge = GatewayFixture::of(vec![gateway("g", 0, &json!([http("l", 80, "")]))], routes, &[])
-        .judge((ADDRESS, 80), &[]);
+    let router = GatewayFixture::of(vec![gateway("g", 0, &json!([http("l", 80, "")]))], routes, &[])
+        .router((ADDRESS, 80), &[]);
     let check = |method: &str, url: &str, headers: &[&str], expected: &str| {
-        let found = route_summary(&judge, method, url, headers, None);
+        let found = route_summary(&router, method, url, headers, None);
         assert_eq!(found.split(' ').next(), Some(expected), "{method} {url} {headers:?}");
     };
     check("GET", "http://h/", &[], "root");
@@ -372,7 +372,8 @@ fn a_listener_has_its_hosts_alone_net_9() {
         route(name, 0, &json!({"parentRefs": parents, "rules": [{"backendRefs": to("a")}]}))
     };
     let routes = ["any", "wild", "foo", "exact", "other"].map(to_section).into();
-    let judge = GatewayFixture::of(vec![gateway("g", 0, &listeners)], routes, &[]).judge((ADDRESS, 80), &[]);
+    let router =
+        GatewayFixture::of(vec![gateway("g", 0, &listeners)], routes, &[]).router((ADDRESS, 80), &[]);
     for (host, expected) in [
         ("a.example.com", "exact"),
         ("b.example.com", "wild"),
@@ -382,10 +383,10 @@ fn a_listener_has_its_hosts_alone_net_9() {
         ("else", "any"),
         ("empty.test", "404"),
     ] {
-        let found = route_summary(&judge, "GET", &format!("http://{host}/"), &[], None);
+        let found = route_summary(&router, "GET", &format!("http://{host}/"), &[], None);
         assert_eq!(found.split(' ').next(), Some(expected), "{host}");
         // A TLS connection for one listener's host must not carry requests for another's.
-        let other = route_summary(&judge, "GET", &format!("http://{host}/"), &[], Some("z.other"));
+        let other = route_summary(&router, "GET", &format!("http://{host}/"), &[], Some("z.other"));
         let is_any = matches!(expected, "any");
         assert_eq!(other == "421", !is_any, "{host} {other}");
     }
@@ -396,9 +397,9 @@ fn requests_are_rewritten_and_redirected_net_9() {
     let check = |rule: Value, moved: &[(u16, u16)], url: &str, expected: &str| {
         let routes = vec![route("r", 0, &json!({"parentRefs": [{"name": "g"}], "rules": [rule]}))];
         let listeners = json!([http("l", 80, "")]);
-        let judge =
-            GatewayFixture::of(vec![gateway("g", 0, &listeners)], routes, &[]).judge((ADDRESS, 80), moved);
-        assert_eq!(route_summary(&judge, "GET", url, &[], None), expected, "{rule} {url}");
+        let router =
+            GatewayFixture::of(vec![gateway("g", 0, &listeners)], routes, &[]).router((ADDRESS, 80), moved);
+        assert_eq!(route_summary(&router, "GET", url, &[], None), expected, "{rule} {url}");
     };
     let redirect = |redirect: Value| {
         json!({"matches": [path("PathPrefix", "/cayenne")],
@@ -452,11 +453,11 @@ fn backends_get_the_share_of_their_weight_net_9() {
         let rules = json!([{"backendRefs": backends}]);
         let routes = vec![route("r", 0, &json!({"parentRefs": [{"name": "g"}], "rules": rules}))];
         let listeners = json!([http("l", 80, "")]);
-        let judge =
-            GatewayFixture::of(vec![gateway("g", 0, &listeners)], routes, &[]).judge((ADDRESS, 80), &[]);
+        let router =
+            GatewayFixture::of(vec![gateway("g", 0, &listeners)], routes, &[]).router((ADDRESS, 80), &[]);
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         for _ in 0..1000 {
-            let found = route_summary(&judge, "GET", "http://a/", &[], None);
+            let found = route_summary(&router, "GET", "http://a/", &[], None);
             *counts.entry(found.replace("r ", "").replace('/', "")).or_default() += 1;
         }
         counts

@@ -75,7 +75,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, proxy: &Arc<ReverseProxy
         recorder: Recorder::new(api, "podium-ingress"),
         config,
         proxy: proxy.clone(),
-        judge: Arc::default(),
+        router: Arc::default(),
         changed,
         following: None,
         serving: None,
@@ -99,7 +99,7 @@ struct Controller {
     recorder: Recorder,
     config: IngressConfig,
     proxy: Arc<ReverseProxy>,
-    judge: Arc<IngressRouter>,
+    router: Arc<IngressRouter>,
     changed: Arc<Notify>,
     /// Follows the objects that Ingresses refer to; `None` until there is an Ingress.
     following: Option<ReferenceFollower>,
@@ -208,9 +208,9 @@ impl Controller {
         let services = built.services.iter().map(|key| (Kind::Service, key.clone()));
         *following.named.write() = services.chain(secrets).collect();
         let nodes = self.caches.of::<Node>().list();
-        let (before, services) = (self.judge.current(), &following.services);
+        let (before, services) = (self.router.current(), &following.services);
         let pools = self.proxy.pools(built.table.backends(), &before.pools, services, &nodes);
-        self.judge.replace(ServingState { table: built.table.clone(), pools });
+        self.router.replace(ServingState { table: built.table.clone(), pools });
     }
 
     /// Opens the sockets unless they are open.
@@ -225,7 +225,7 @@ impl Controller {
                     serving.http,
                     serving.https
                 );
-                self.judge.set_https_port(serving.https.port());
+                self.router.set_https_port(serving.https.port());
                 self.serving = Some(serving);
                 Ok(())
             }
@@ -256,7 +256,7 @@ impl Controller {
                 moved.push(format!("cannot listen on {configured} ({error}); using {address} instead"));
             }
             places.push(address);
-            let port = Port { proxy: self.proxy.clone(), judge: self.judge.clone() };
+            let port = Port { proxy: self.proxy.clone(), router: self.router.clone() };
             tasks.spawn("ingress listener", serve::accept(listener, tls, port));
         }
         Ok(OpenSockets {
@@ -272,7 +272,7 @@ impl Controller {
 
     /// Stops serving when there is no Ingress any more.
     async fn close(&mut self) {
-        self.judge.replace(ServingState::default());
+        self.router.replace(ServingState::default());
         if let Some(following) = &self.following {
             following.named.write().clear();
         }

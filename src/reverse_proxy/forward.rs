@@ -35,7 +35,7 @@ pub(super) async fn handle_request(
         return refusal(StatusCode::SERVICE_UNAVAILABLE);
     };
     match route(at, client, &request) {
-        Ok((host, passage)) => pass_on(&at.proxy, client, request, (host, *passage), place).await,
+        Ok((host, plan)) => pass_on(&at.proxy, client, request, (host, *plan), place).await,
         Err(answer) => *answer,
     }
 }
@@ -64,19 +64,19 @@ fn route(
         port: client.port,
         server_name: client.server_name.get().map(String::as_str),
     };
-    let passage = match at.judge.route(&head) {
+    let plan = match at.router.route(&head) {
         RouteDecision::Refuse(status) => return refuse(status),
         RouteDecision::RefuseWithText(status, words) => return Err(Box::new(text(status, words))),
         RouteDecision::Redirect(status, location) => return Err(Box::new(redirect(status, location))),
-        RouteDecision::Forward(passage) => passage,
+        RouteDecision::Forward(plan) => plan,
     };
-    if let (Some(most), Some(length)) = (passage.options.body_bytes, length(request))
+    if let (Some(most), Some(length)) = (plan.options.body_bytes, length(request))
         && length > most
     {
         // The connection cannot be reused: the client now sends a body that is not read.
         return Err(Box::new(last_of_connection(request.version(), StatusCode::PAYLOAD_TOO_LARGE)));
     }
-    Ok((host, passage))
+    Ok((host, plan))
 }
 
 fn length(request: &Request<Incoming>) -> Option<u64> {
@@ -119,21 +119,21 @@ async fn pass_on(
     proxy: &Arc<ReverseProxy>,
     client: &Arc<Client>,
     mut request: Request<Incoming>,
-    (host, passage): (RequestHost, ForwardPlan),
+    (host, plan): (RequestHost, ForwardPlan),
     permit: OwnedSemaphorePermit,
 ) -> Response<ResponseBody> {
-    let whole = passage.options.request_timeout.map(|limit| Instant::now() + limit);
+    let whole = plan.options.request_timeout.map(|limit| Instant::now() + limit);
     let upgrade = upgrade_of(request.headers());
     let client_side = upgrade.as_ref().map(|_| hyper::upgrade::on(&mut request));
     let progress = Progress::new();
-    let Ok(mut onward) = rewritten(client, request, &host, &passage, upgrade.as_ref(), &progress) else {
+    let Ok(mut onward) = rewritten(client, request, &host, &plan, upgrade.as_ref(), &progress) else {
         return refusal(StatusCode::BAD_REQUEST);
     };
-    request_mirror::send(proxy, client, &passage, &mut onward);
-    match send_upstream(proxy, client, &passage, onward, &progress, whole).await {
+    request_mirror::send(proxy, client, &plan, &mut onward);
+    match send_upstream(proxy, client, &plan, onward, &progress, whole).await {
         Ok((response, connection, until)) => {
             let lease = UpstreamLease { connection, permit, client: client.clone() };
-            rewrite_response(proxy, response, lease, client_side, &passage, until)
+            rewrite_response(proxy, response, lease, client_side, &plan, until)
         }
         Err(failure) => {
             let status = match progress.fault() {
@@ -151,7 +151,7 @@ fn rewritten(
     client: &Client,
     request: Request<Incoming>,
     host: &RequestHost,
-    passage: &ForwardPlan,
+    plan: &ForwardPlan,
     upgrade: Option<&HeaderValue>,
     progress: &Progress,
 ) -> Result<UpstreamRequest, http::Error> {
@@ -163,11 +163,11 @@ fn rewritten(
         is_tls: client.is_tls,
     };
     rewrite_request(&mut parts.headers, upgrade, origin);
-    for edits in &passage.request_headers {
+    for edits in &plan.request_headers {
         edits.apply(&mut parts.headers);
     }
-    let options = &passage.options;
-    address(&mut parts, options.protocol, &passage.authority, &passage.uri)?;
+    let options = &plan.options;
+    address(&mut parts, options.protocol, &plan.authority, &plan.uri)?;
     parts.extensions.clear();
     let body = RequestBody::new(body, progress.clone(), options.body_bytes, options.send_timeout);
     Ok(Request::from_parts(parts, body))
@@ -178,14 +178,14 @@ fn rewritten(
 async fn send_upstream(
     proxy: &Arc<ReverseProxy>,
     client: &Client,
-    passage: &ForwardPlan,
+    plan: &ForwardPlan,
     mut request: UpstreamRequest,
     progress: &Progress,
     whole: Option<Instant>,
 ) -> Result<(Response<Incoming>, Connection, Option<Instant>), ForwardError> {
-    let options = &passage.options;
+    let options = &plan.options;
     let (mut tried, mut last) = (Vec::new(), ForwardError::NoEndpoint);
-    let Some(pool) = &passage.pool else { return Err(last) };
+    let Some(pool) = &plan.pool else { return Err(last) };
     let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let mut head = (is_safe && request.body().is_end_stream()).then(|| head_of(&request));
     for _ in 0..ATTEMPTS {
@@ -203,7 +203,7 @@ async fn send_upstream(
         let mut connection = match proxy.upstreams.obtain(endpoint, left).await {
             Ok(connection) => connection,
             Err(error) => {
-                tracing::debug!("endpoint {address} of {}: {error}", passage.rule);
+                tracing::debug!("endpoint {address} of {}: {error}", plan.rule);
                 last = if error.kind() == std::io::ErrorKind::TimedOut {
                     ForwardError::Late
                 } else {
@@ -229,7 +229,7 @@ async fn send_upstream(
                 head.map(|()| RequestBody::empty(progress.clone()))
             }
             None => {
-                tracing::debug!("endpoint {address} of {}: {}", passage.rule, error.into_error());
+                tracing::debug!("endpoint {address} of {}: {}", plan.rule, error.into_error());
                 return Err(last);
             }
         };
@@ -278,7 +278,7 @@ fn rewrite_response(
     mut response: Response<Incoming>,
     lease: UpstreamLease,
     client_side: Option<OnUpgrade>,
-    passage: &ForwardPlan,
+    plan: &ForwardPlan,
     until: Option<Instant>,
 ) -> Response<ResponseBody> {
     *response.version_mut() = Version::default();
@@ -289,7 +289,7 @@ fn rewrite_response(
         };
         let endpoint_side = hyper::upgrade::on(&mut response);
         strip(response.headers_mut(), Some(&agreed));
-        edit(response.headers_mut(), passage);
+        edit(response.headers_mut(), plan);
         proxy.tasks.spawn("reverse proxy upgrade", async move {
             upgrade::join(client_side, endpoint_side).await;
             drop(lease);
@@ -297,9 +297,9 @@ fn rewrite_response(
         return response.map(|_| ResponseBody::text(""));
     }
     strip(response.headers_mut(), None);
-    edit(response.headers_mut(), passage);
+    edit(response.headers_mut(), plan);
     let (parts, body) = response.into_parts();
-    let timeouts = BodyTimeouts { silence: passage.options.read_timeout, until };
+    let timeouts = BodyTimeouts { silence: plan.options.read_timeout, until };
     let (body, carried) = ResponseBody::piped(body, timeouts, lease.client.cut_off.clone());
     let upstreams = proxy.upstreams.clone();
     proxy.tasks.spawn("reverse proxy answer", async move {
@@ -313,8 +313,8 @@ fn rewrite_response(
     Response::from_parts(parts, body)
 }
 
-fn edit(headers: &mut HeaderMap, passage: &ForwardPlan) {
-    for edits in &passage.response_headers {
+fn edit(headers: &mut HeaderMap, plan: &ForwardPlan) {
+    for edits in &plan.response_headers {
         edits.apply(headers);
     }
 }

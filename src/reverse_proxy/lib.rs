@@ -120,7 +120,7 @@ pub struct Port {
     /// The proxy that the port belongs to.
     pub proxy: Arc<ReverseProxy>,
     /// The router for its requests.
-    pub judge: Arc<dyn Router>,
+    pub router: Arc<dyn Router>,
 }
 
 /// Routes the requests of a port.

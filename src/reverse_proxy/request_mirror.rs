@@ -20,15 +20,15 @@ const MIRROR_TIMEOUT: Duration = Duration::from_mins(1);
 pub(super) fn send(
     proxy: &Arc<ReverseProxy>,
     client: &Arc<Client>,
-    passage: &ForwardPlan,
+    plan: &ForwardPlan,
     request: &mut UpstreamRequest,
 ) {
-    for (pool, protocol) in &passage.mirrors {
-        let (protocol, options) = (*protocol, passage.options.clone());
+    for (pool, protocol) in &plan.mirrors {
+        let (protocol, options) = (*protocol, plan.options.clone());
         let Some(to) = pool.pick(proxy, client.address.ip(), &[]) else { continue };
         let Ok(place) = proxy.requests.clone().try_acquire_owned() else { continue };
         let (mut parts, ()) = head_of(request).into_parts();
-        if address(&mut parts, protocol, &passage.authority, &passage.uri).is_err() {
+        if address(&mut parts, protocol, &plan.authority, &plan.uri).is_err() {
             continue;
         }
         // A copy cannot be upgraded to another protocol.
