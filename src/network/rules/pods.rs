@@ -9,6 +9,7 @@ use super::base::{HAIRPIN, SERVICES, TCP, UDP};
 use super::names::short;
 use super::nodes::NodesByName;
 use super::owner_rules::OwnerRules;
+use ::services::proxy::host_ports::includes;
 use ::services::proxy::table::Protocol;
 use object::pod::{addresses, is_terminal, node_name};
 use object::{host_ports, port_number};
@@ -29,7 +30,7 @@ pub(super) fn rules_of(namespace: &str, pod: &Pod, places: &NodesByName) -> Owne
         for target in own.iter().copied() {
             let family = Family::of(target);
             let at = place.ips.iter().copied().filter(|ip| Family::of(*ip) == family);
-            let at = at.filter(|ip| host_ip.is_none_or(|host_ip| host_ip.is_unspecified() || host_ip == *ip));
+            let at = at.filter(|ip| host_ip.is_none_or(|host_ip| includes(host_ip, *ip)));
             for ip in at {
                 let (word, number) = if protocol == Protocol::Tcp { ("tcp", TCP) } else { ("udp", UDP) };
                 let chain = short(format!("pod/{namespace}/{name}/{word}/{host}"));

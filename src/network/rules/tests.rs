@@ -12,7 +12,7 @@ use super::base::{HAIRPIN, REFUSED, SERVED_OUTSIDE, SERVICES, TCP, UDP, reject};
 use super::names;
 use super::nodes::{NodeAddresses, NodesByName};
 use super::owner_rules::{FamilyRules, OwnerRules};
-use super::{nodes, services};
+use super::{nodes, pods, services};
 use ::services::ServiceEndpoints;
 use object::Key;
 
@@ -390,4 +390,28 @@ fn long_names_stay_apart_net_6() {
     assert_ne!(long('a'), long('b'));
     assert!(long('a').len() <= 90);
     assert_eq!(names::short("service/default/web".to_owned()), "service/default/web");
+}
+
+#[test]
+fn host_ports_are_served_at_the_addresses_that_their_host_ip_includes_net_6() {
+    let ips: Vec<IpAddr> = ["172.20.0.1", "fd00:20::1"].map(|ip| ip.parse().unwrap()).into();
+    let places: NodesByName = [("a".to_owned(), NodeAddresses { ips, pods: Vec::new(), zone: None })].into();
+    for (host_ip, expected) in [
+        ("", [true, true]),
+        ("0.0.0.0", [true, false]),
+        ("::", [true, true]),
+        ("172.20.0.1", [true, false]),
+        ("fd00:20::1", [false, true]),
+        ("172.20.0.9", [false, false]),
+    ] {
+        let ports = json!([{"containerPort": 80, "hostPort": 8080, "hostIP": host_ip}]);
+        let pod = json!({"metadata": {"name": "p"},
+            "spec": {"nodeName": "a", "containers": [{"name": "c", "ports": ports}]},
+            "status": {"podIP": "10.244.1.2", "podIPs": [{"ip": "10.244.1.2"}, {"ip": "fd00:244::2"}]}});
+        let piece = pods::rules_of("d", &serde_json::from_value(pod).unwrap(), &places);
+        let is_served = |family: Family| {
+            piece.halves.get(&family).is_some_and(|half: &FamilyRules| half.elements.contains_key(SERVICES))
+        };
+        assert_eq!([Family::V4, Family::V6].map(is_served), expected, "{host_ip}");
+    }
 }

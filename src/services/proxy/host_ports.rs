@@ -37,6 +37,11 @@ pub fn has_host_ports(pod: &Pod) -> bool {
     !is_on_host_network(pod) && host_ports::ports(pod).next().is_some()
 }
 
+/// Returns whether a `hostIP` includes an address of the node: 0.0.0.0 stands for all IPv4 addresses, `::` for all.
+pub fn includes(host_ip: IpAddr, address: IpAddr) -> bool {
+    host_ip == address || (host_ip.is_unspecified() && (host_ip.is_ipv6() || address.is_ipv4()))
+}
+
 /// Returns the listeners of a pod, and messages about host ports that cannot be served.
 pub(super) fn listeners(
     pod: &Pod,

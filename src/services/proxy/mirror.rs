@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use ipnet::{IpAdd, IpSub, Ipv4Net};
 use k8s_openapi::api::core::v1::Pod;
 
+use super::host_ports::includes;
 use super::table::{
     Backend, Balance, BindAddress, ListenNetwork, Listener, Protocol, balancers, is_unmanaged,
 };
@@ -213,7 +214,7 @@ fn is_requested(at: IpAddr, host_ip: Option<IpAddr>, node: Option<Ipv4Addr>) -> 
     let is_localhost = at == Ipv4Addr::LOCALHOST || at == Ipv6Addr::LOCALHOST;
     match host_ip {
         None => true,
-        Some(host_ip) if host_ip.is_unspecified() => host_ip.is_ipv4() == at.is_ipv4() || host_ip.is_ipv6(),
+        Some(host_ip) if host_ip.is_unspecified() => includes(host_ip, at),
         Some(host_ip) if host_ip.is_loopback() => is_localhost && host_ip.is_ipv4() == at.is_ipv4(),
         Some(host_ip) => !is_localhost && node.is_some_and(|node| host_ip == node),
     }
