@@ -45,4 +45,4 @@ pub use peers::{Block, Member, Peers, SetId};
 pub use port_range::{PortRange, Protocol};
 pub use ports::Ports;
 pub use ranges::Ranges;
-pub use rule::{Direction, Policy, UnsupportedProtocol};
+pub use rule::{Direction, Policy};

@@ -17,11 +17,6 @@ use object::selector::{Operator, Requirement, Selector};
 pub struct SetId(Arc<str>);
 
 impl SetId {
-    /// Returns the whole name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns whether its elements are [`Member::Endpoint`]s; otherwise they are [`Member::Address`]es.
     pub fn is_of_endpoints(&self) -> bool {
         self.0.starts_with(OF_ENDPOINTS)

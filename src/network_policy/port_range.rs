@@ -9,7 +9,7 @@ pub enum Protocol {
     Tcp,
     /// UDP.
     Udp,
-    /// Accepted in rules, but no pod can use it here ([`Policy::unsupported`](super::Policy::unsupported)).
+    /// Accepted in rules, but services do not support it.
     Sctp,
 }
 

@@ -94,35 +94,6 @@ pub(super) enum Port {
     Named(Protocol, String),
 }
 
-impl Port {
-    fn protocol(&self) -> Protocol {
-        match self {
-            Self::Range(range) => range.protocol,
-            Self::Named(protocol, _) => *protocol,
-        }
-    }
-}
-
-/// A rule that allows a protocol which pods cannot use here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnsupportedProtocol {
-    /// The policy.
-    pub policy: Key,
-    /// The direction.
-    pub direction: Direction,
-    /// The rule's index, from 0.
-    pub rule: usize,
-    /// The protocol.
-    pub protocol: Protocol,
-}
-
-impl fmt::Display for UnsupportedProtocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { policy, direction, rule, protocol } = self;
-        write!(f, "{policy}: {direction}[{rule}] allows {protocol}, which is not supported: it has no effect")
-    }
-}
-
 impl Policy {
     /// Parses a policy. Invalid parts never allow anything.
     pub fn read(key: &Key, policy: &NetworkPolicy) -> Self {
@@ -168,20 +139,6 @@ impl Policy {
             let rules = self.rules(direction).unwrap_or_default();
             rules.iter().flat_map(move |rule| rule.sets(direction))
         })
-    }
-
-    /// Returns the rules that allow an unsupported protocol.
-    pub fn unsupported(&self) -> Vec<UnsupportedProtocol> {
-        let mut found = Vec::new();
-        for direction in Direction::ALL {
-            for (place, rule) in self.rules(direction).unwrap_or_default().iter().enumerate() {
-                if rule.ports.iter().flatten().any(|port| port.protocol() == Protocol::Sctp) {
-                    let (policy, protocol) = (self.key.clone(), Protocol::Sctp);
-                    found.push(UnsupportedProtocol { policy, direction, rule: place, protocol });
-                }
-            }
-        }
-        found
     }
 }
 

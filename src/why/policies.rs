@@ -147,7 +147,7 @@ pub struct SelectingPolicies {
 /// Returns the policies that select a pod, with what they allow; empty if there are none.
 pub fn selecting(facts: &Facts, pod: &Key) -> Vec<SelectingPolicies> {
     let world = world(facts);
-    let selected = [Direction::Ingress, Direction::Egress].into_iter().filter_map(|direction| {
+    let selected = Direction::ALL.into_iter().filter_map(|direction| {
         let policies = world.isolating_in(pod, direction);
         let text = match world.accepted(direction, &policies) {
             nothing if nothing.is_empty() => "nothing".to_owned(),
@@ -171,7 +171,7 @@ pub fn meaning(facts: &Facts, policy: &Key) -> Vec<String> {
         (names, more) => format!("selects {} and {more} more", names.join(", ")),
     };
     let mut lines = vec![selected];
-    for direction in [Direction::Ingress, Direction::Egress] {
+    for direction in Direction::ALL {
         if let Some(accepted) = world.accepted_by(policy, direction) {
             let accepted = if accepted.is_empty() { "nothing".to_owned() } else { accepted };
             lines.push(format!("{direction}: allows {accepted}"));

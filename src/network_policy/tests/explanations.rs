@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::build::key;
 use crate::{
-    ConnectionEnd, ConnectionQuery, Direction, ImplicitAllow, Policy, PolicyInputs, Protocol, RuleName,
-    Ruling, explain,
+    ConnectionEnd, ConnectionQuery, Direction, ImplicitAllow, PolicyInputs, Protocol, RuleName, Ruling,
+    explain,
 };
 
 fn world() -> PolicyInputs {
@@ -180,15 +180,4 @@ fn endpoints_without_a_common_address_family_are_reported_net_8() {
     );
     // The first addresses of a common family are used.
     assert!(explain(&world, &query(pod("other/six"), pod("db"), 1)).is_ok());
-}
-
-#[test]
-fn unsupported_protocols_are_reported_net_8() {
-    let world = world().with_policy("sctp", &json!({
-        "podSelector": {}, "policyTypes": ["Egress"],
-        "egress": [{"ports": [{"port": 80}]}, {"ports": [{"port": 80}, {"port": "x", "protocol": "SCTP"}]}],
-    }));
-    let all: Vec<String> =
-        world.policies().flat_map(Policy::unsupported).map(|one| one.to_string()).collect();
-    assert_eq!(all, ["default/sctp: egress[1] allows SCTP, which is not supported: it has no effect"]);
 }
