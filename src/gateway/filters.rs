@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::hosts::is_hostname;
 use super::path_edit::PathEdit;
-use super::problem::RouteProblem;
+use super::problem::Cause;
 use super::resources::{self, HeaderModifier, ObjectRef, RouteFilter};
 use object::port_number;
 use reverse_proxy::header_edits::{HeaderEdits, may_be_edited};
@@ -71,13 +71,13 @@ impl<M> Filter<M> {
 
 /// Reads the filters of a rule or of one of its backends; `has_prefix` says that all matches of the rule are of type
 /// PathPrefix.
-pub(super) fn read(all: &[RouteFilter], has_prefix: bool) -> Result<Vec<Filter<ObjectRef>>, RouteProblem> {
+pub(super) fn read(all: &[RouteFilter], has_prefix: bool) -> Result<Vec<Filter<ObjectRef>>, Cause> {
     let filters = all.iter().map(read_one).collect::<Result<Vec<_>, _>>()?;
     let count = |is_it: fn(&Filter<ObjectRef>) -> bool| filters.iter().filter(|f| is_it(f)).count();
     let redirects = count(|filter| matches!(filter, Filter::Redirect(_)));
     let rewrites = count(|filter| matches!(filter, Filter::Rewrite(_)));
     if redirects > 0 && rewrites > 0 {
-        return Err(RouteProblem::incompatible("a rule cannot have both RequestRedirect and URLRewrite"));
+        return Err(Cause::incompatible("a rule cannot have both RequestRedirect and URLRewrite"));
     }
     let most = [
         ("RequestRedirect", redirects),
@@ -86,18 +86,18 @@ pub(super) fn read(all: &[RouteFilter], has_prefix: bool) -> Result<Vec<Filter<O
         ("ResponseHeaderModifier", count(|filter| matches!(filter, Filter::ResponseHeaders(_)))),
     ];
     if let Some((name, _)) = most.iter().find(|(_, count)| *count > 1) {
-        return Err(RouteProblem::incompatible(format!("a rule cannot have filter {name} twice")));
+        return Err(Cause::incompatible(format!("a rule cannot have filter {name} twice")));
     }
     if !has_prefix && filters.iter().any(Filter::edits_prefix) {
-        return Err(RouteProblem::unsupported(
+        return Err(Cause::unsupported(
             "ReplacePrefixMatch needs a rule whose matches are all of type PathPrefix",
         ));
     }
     Ok(filters)
 }
 
-fn read_one(filter: &RouteFilter) -> Result<Filter<ObjectRef>, RouteProblem> {
-    let missing = || RouteProblem::unsupported(format!("filter {} has no configuration", filter.type_));
+fn read_one(filter: &RouteFilter) -> Result<Filter<ObjectRef>, Cause> {
+    let missing = || Cause::unsupported(format!("filter {} has no configuration", filter.type_));
     match filter.type_.as_str() {
         "RequestHeaderModifier" => {
             let modifier = filter.request_header_modifier.as_ref().ok_or_else(missing)?;
@@ -121,35 +121,34 @@ fn read_one(filter: &RouteFilter) -> Result<Filter<ObjectRef>, RouteProblem> {
             let mirror = filter.request_mirror.as_ref().ok_or_else(missing)?;
             Ok(Filter::Mirror(mirror.backend_ref.clone(), share(mirror)?))
         }
-        other => Err(RouteProblem::unsupported(format!("filter {other} is not supported"))),
+        other => Err(Cause::unsupported(format!("filter {other} is not supported"))),
     }
 }
 
-fn edits(of: &HeaderModifier) -> Result<HeaderEdits, RouteProblem> {
+fn edits(of: &HeaderModifier) -> Result<HeaderEdits, Cause> {
     let name = |text: &str| {
         let name = HeaderName::try_from(text).ok().filter(may_be_edited);
-        name.ok_or_else(|| RouteProblem::unsupported(format!("header \"{text}\" cannot be changed")))
+        name.ok_or_else(|| Cause::unsupported(format!("header \"{text}\" cannot be changed")))
     };
     let pairs = |all: &[resources::HeaderValue]| {
         let mut pairs: Vec<(HeaderName, HeaderValue)> = Vec::new();
         for header in all {
-            let value = HeaderValue::try_from(&header.value).map_err(|_| {
-                RouteProblem::unsupported(format!("invalid value for header \"{}\"", header.name))
-            })?;
+            let value = HeaderValue::try_from(&header.value)
+                .map_err(|_| Cause::unsupported(format!("invalid value for header \"{}\"", header.name)))?;
             let name = name(&header.name)?;
             // Of several entries with the same name, the first one applies.
             if pairs.iter().all(|(known, _)| *known != name) {
                 pairs.push((name, value));
             }
         }
-        Ok::<_, RouteProblem>(pairs)
+        Ok::<_, Cause>(pairs)
     };
     let remove = of.remove.iter().map(|text| name(text)).collect::<Result<_, _>>()?;
     Ok(HeaderEdits { set: pairs(&of.set)?, add: pairs(&of.add)?, remove })
 }
 
-fn read_redirect(of: &resources::RequestRedirect) -> Result<Redirect, RouteProblem> {
-    let unsupported = |feature: &str| RouteProblem::unsupported(format!("a redirect cannot have {feature}"));
+fn read_redirect(of: &resources::RequestRedirect) -> Result<Redirect, Cause> {
+    let unsupported = |feature: &str| Cause::unsupported(format!("a redirect cannot have {feature}"));
     let scheme = match of.scheme.as_deref() {
         None => None,
         Some("http") => Some("http"),
@@ -169,18 +168,18 @@ fn read_redirect(of: &resources::RequestRedirect) -> Result<Redirect, RouteProbl
     Ok(Redirect { scheme, hostname: hostname(of.hostname.as_deref())?, path, port, status })
 }
 
-fn hostname(name: Option<&str>) -> Result<Option<String>, RouteProblem> {
+fn hostname(name: Option<&str>) -> Result<Option<String>, Cause> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     if !is_hostname(name) || name.starts_with('*') {
-        return Err(RouteProblem::unsupported(format!("invalid hostname \"{name}\"")));
+        return Err(Cause::unsupported(format!("invalid hostname \"{name}\"")));
     }
     Ok(Some(name.to_ascii_lowercase()))
 }
 
-fn share(of: &resources::RequestMirror) -> Result<MirrorFraction, RouteProblem> {
+fn share(of: &resources::RequestMirror) -> Result<MirrorFraction, Cause> {
     let (numerator, denominator) = match (&of.fraction, of.percent) {
         (Some(_), Some(_)) => {
-            return Err(RouteProblem::unsupported("a mirror cannot have both percent and fraction"));
+            return Err(Cause::unsupported("a mirror cannot have both percent and fraction"));
         }
         (Some(fraction), None) => (fraction.numerator, fraction.denominator.unwrap_or(100)),
         (None, percent) => (percent.unwrap_or(100), 100),
@@ -189,7 +188,7 @@ fn share(of: &resources::RequestMirror) -> Result<MirrorFraction, RouteProblem> 
         (Ok(numerator), Ok(denominator)) if denominator > 0 && numerator <= denominator => {
             Ok(MirrorFraction { numerator, denominator })
         }
-        _ => Err(RouteProblem::unsupported(format!(
+        _ => Err(Cause::unsupported(format!(
             "invalid fraction of requests to mirror: {numerator}/{denominator}"
         ))),
     }
@@ -203,7 +202,7 @@ mod tests {
 
     fn reason(filters: Value, has_prefix: bool) -> &'static str {
         let filters: Vec<RouteFilter> = serde_json::from_value(filters).unwrap();
-        read(&filters, has_prefix).map_or_else(|problem| problem.0.reason, |_| "fine")
+        read(&filters, has_prefix).map_or_else(|problem| problem.reason, |_| "fine")
     }
 
     #[test]

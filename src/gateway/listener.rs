@@ -203,24 +203,22 @@ fn listener_view(
     let port = port_number(listener.port);
     let tls = listener.tls.as_ref();
     let refused = match (listener.protocol.as_str(), port) {
-        ("HTTP" | "HTTPS", None) => {
-            Some(Cause::new("UnsupportedValue", format!("invalid port {}", listener.port)))
-        }
+        ("HTTP" | "HTTPS", None) => Some(Cause::unsupported(format!("invalid port {}", listener.port))),
         ("HTTP" | "HTTPS", _) if !hostname.is_empty() && !is_hostname(&hostname) => {
-            Some(Cause::new("UnsupportedValue", format!("invalid hostname \"{hostname}\"")))
+            Some(Cause::unsupported(format!("invalid hostname \"{hostname}\"")))
         }
         ("HTTP" | "HTTPS", _) if unknown.is_some() => {
             let unknown = unknown.unwrap_or_default();
-            Some(Cause::new("UnsupportedValue", format!("routes from {unknown} are not supported")))
+            Some(Cause::unsupported(format!("routes from {unknown} are not supported")))
         }
         ("HTTP", _) if tls.is_some() => {
-            Some(Cause::new("UnsupportedValue", "a listener with protocol HTTP cannot have tls"))
+            Some(Cause::unsupported("a listener with protocol HTTP cannot have tls"))
         }
         ("HTTPS", _) if needs_client_cert || tls.is_some_and(|tls| tls.frontend_validation.is_some()) => {
-            Some(Cause::new("UnsupportedValue", "validation of client certificates is not supported"))
+            Some(Cause::unsupported("validation of client certificates is not supported"))
         }
         ("HTTPS", _) if tls.and_then(|tls| tls.mode.as_deref()).is_some_and(|mode| mode != "Terminate") => {
-            Some(Cause::new("UnsupportedValue", "TLS passthrough is not supported; use mode Terminate"))
+            Some(Cause::unsupported("TLS passthrough is not supported; use mode Terminate"))
         }
         ("HTTP" | "HTTPS", _) => None,
         (other, _) => Some(Cause::new("UnsupportedProtocol", format!("protocol {other} is not supported"))),

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, Method};
 use percent_encoding::percent_decode_str;
 use regex::{Regex, RegexBuilder};
 
-use super::problem::RouteProblem;
+use super::problem::Cause;
 use super::resources::{RouteMatch, ValueMatch};
 use reverse_proxy::{RequestHead, RequestPath};
 
@@ -68,7 +68,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    fn new(source: &str) -> Result<Self, RouteProblem> {
+    fn new(source: &str) -> Result<Self, Cause> {
         let built = RegexBuilder::new(&format!("^(?:{source})$"))
             .dot_matches_new_line(true)
             .size_limit(PATTERN_BYTES)
@@ -77,7 +77,7 @@ impl Pattern {
         let regex = built.map_err(|error| {
             let text = error.to_string();
             let reason = text.lines().last().unwrap_or_default().trim().to_string();
-            RouteProblem::unsupported(format!("invalid regular expression \"{source}\": {reason}"))
+            Cause::unsupported(format!("invalid regular expression \"{source}\": {reason}"))
         })?;
         Ok(Self { regex, length: source.chars().count() })
     }
@@ -85,20 +85,20 @@ impl Pattern {
 
 impl Match {
     /// Reads a match; unknown values are errors, as the API requires.
-    pub(super) fn read(of: &RouteMatch) -> Result<Self, RouteProblem> {
+    pub(super) fn read(of: &RouteMatch) -> Result<Self, Cause> {
         let path = match &of.path {
             Some(path) => path_match(path)?,
             None => PathMatch::Prefix(String::new()),
         };
         let method = of.method.as_deref().map(|name| {
             let known = METHODS.into_iter().find(|method| method.as_str() == name);
-            known.ok_or_else(|| RouteProblem::unsupported(format!("method {name} is not supported")))
+            known.ok_or_else(|| Cause::unsupported(format!("method {name} is not supported")))
         });
         // Of several conditions on the same name, the first one applies.
         let mut headers: Vec<(HeaderName, StringMatch)> = Vec::new();
         for header in &of.headers {
             let name = HeaderName::try_from(&header.name)
-                .map_err(|_| RouteProblem::unsupported(format!("invalid header name \"{}\"", header.name)))?;
+                .map_err(|_| Cause::unsupported(format!("invalid header name \"{}\"", header.name)))?;
             let matcher = parse_match(header)?;
             if headers.iter().all(|(known, _)| *known != name) {
                 headers.push((name, matcher));
@@ -144,27 +144,27 @@ impl Match {
     }
 }
 
-fn path_match(of: &ValueMatch) -> Result<PathMatch, RouteProblem> {
+fn path_match(of: &ValueMatch) -> Result<PathMatch, Cause> {
     let text = of.value.as_deref().filter(|text| !text.is_empty()).unwrap_or("/");
     let read = || {
         let read = RequestPath::read(text).filter(|_| !text.contains("//"));
-        let read = read.ok_or_else(|| RouteProblem::unsupported(format!("invalid path \"{text}\"")))?;
+        let read = read.ok_or_else(|| Cause::unsupported(format!("invalid path \"{text}\"")))?;
         Ok(read.decoded)
     };
     match of.type_.as_deref().unwrap_or("PathPrefix") {
         "Exact" => Ok(PathMatch::Exact(read()?)),
         "PathPrefix" => Ok(PathMatch::Prefix(read()?.trim_end_matches('/').to_string())),
         "RegularExpression" => Ok(PathMatch::Pattern(Pattern::new(text)?)),
-        other => Err(RouteProblem::unsupported(format!("path match type {other} is not supported"))),
+        other => Err(Cause::unsupported(format!("path match type {other} is not supported"))),
     }
 }
 
-fn parse_match(of: &ValueMatch) -> Result<StringMatch, RouteProblem> {
+fn parse_match(of: &ValueMatch) -> Result<StringMatch, Cause> {
     let value = of.value.as_deref().unwrap_or_default();
     match of.type_.as_deref().unwrap_or("Exact") {
         "Exact" => Ok(StringMatch::Exact(value.into())),
         "RegularExpression" => Ok(StringMatch::Pattern(Pattern::new(value)?)),
-        other => Err(RouteProblem::unsupported(format!("match type {other} is not supported"))),
+        other => Err(Cause::unsupported(format!("match type {other} is not supported"))),
     }
 }
 

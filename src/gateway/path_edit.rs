@@ -2,7 +2,7 @@
 
 use percent_encoding::percent_decode_str;
 
-use super::problem::RouteProblem;
+use super::problem::Cause;
 use super::resources::PathModifier;
 use reverse_proxy::{RequestPath, escaped};
 
@@ -16,7 +16,7 @@ pub(super) enum PathEdit {
 
 impl PathEdit {
     /// Reads a path modifier.
-    pub(super) fn read(of: &PathModifier) -> Result<Self, RouteProblem> {
+    pub(super) fn read(of: &PathModifier) -> Result<Self, Cause> {
         let text = |value: Option<&String>| {
             let text = value.map(String::as_str).unwrap_or_default();
             let is_of_path = |c: u8| {
@@ -30,13 +30,13 @@ impl PathEdit {
             if is_right {
                 Ok(text.to_string())
             } else {
-                Err(RouteProblem::unsupported(format!("invalid path \"{text}\"")))
+                Err(Cause::unsupported(format!("invalid path \"{text}\"")))
             }
         };
         match of.type_.as_str() {
             "ReplaceFullPath" => Ok(Self::Full(text(of.replace_full_path.as_ref())?)),
             "ReplacePrefixMatch" => Ok(Self::Prefix(text(of.replace_prefix_match.as_ref())?)),
-            other => Err(RouteProblem::unsupported(format!("path modifier {other} is not supported"))),
+            other => Err(Cause::unsupported(format!("path modifier {other} is not supported"))),
         }
     }
 

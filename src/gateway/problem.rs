@@ -12,21 +12,15 @@ impl Cause {
     pub(super) fn new(reason: &'static str, message: impl Into<String>) -> Self {
         Self { reason, message: message.into() }
     }
-}
 
-/// The reason why a route cannot be served at all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RouteProblem(pub(super) Cause);
-
-impl RouteProblem {
     /// Returns the problem of an unsupported value, which must not be ignored: something other than requested would be
     /// served.
     pub(super) fn unsupported(message: impl Into<String>) -> Self {
-        Self(Cause::new("UnsupportedValue", message))
+        Self::new("UnsupportedValue", message)
     }
 
     /// Returns the problem of filters that contradict each other.
     pub(super) fn incompatible(message: impl Into<String>) -> Self {
-        Self(Cause::new("IncompatibleFilters", message))
+        Self::new("IncompatibleFilters", message)
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::filters::{self, Filter};
 use super::hosts::is_hostname;
 use super::matches::{Match, PathMatch};
-use super::problem::RouteProblem;
+use super::problem::Cause;
 use super::resources::{ObjectRef, ParentRef, RouteHead, RouteMatch, RouteRule, RouteRules, Timeouts};
 use object::{Key, Object};
 use reverse_proxy::options::MAX_TIMEOUT;
@@ -35,7 +35,7 @@ pub(super) struct Route {
     /// The hostnames in lower case; an empty list matches any host.
     pub(super) hostnames: Vec<String>,
     /// The rules, or the reason why they cannot be served.
-    pub(super) rules: Result<Vec<Rule>, RouteProblem>,
+    pub(super) rules: Result<Vec<Rule>, Cause>,
 }
 
 /// A rule of a route.
@@ -85,22 +85,22 @@ impl Route {
     }
 }
 
-fn check_hostnames(hostnames: &[String]) -> Result<(), RouteProblem> {
+fn check_hostnames(hostnames: &[String]) -> Result<(), Cause> {
     if hostnames.len() > MAX_HOSTNAMES {
-        return Err(RouteProblem::unsupported(format!("at most {MAX_HOSTNAMES} hostnames are supported")));
+        return Err(Cause::unsupported(format!("at most {MAX_HOSTNAMES} hostnames are supported")));
     }
     match hostnames.iter().find(|name| !is_hostname(name)) {
-        Some(name) => Err(RouteProblem::unsupported(format!("invalid hostname \"{name}\""))),
+        Some(name) => Err(Cause::unsupported(format!("invalid hostname \"{name}\""))),
         None => Ok(()),
     }
 }
 
-fn read_rules(spec: Value) -> Result<Vec<Rule>, RouteProblem> {
+fn read_rules(spec: Value) -> Result<Vec<Rule>, Cause> {
     let RouteRules { rules } = base::json::from_value(spec)
-        .map_err(|error| RouteProblem::unsupported(format!("cannot parse the rules: {error}")))?;
+        .map_err(|error| Cause::unsupported(format!("cannot parse the rules: {error}")))?;
     let matches: usize = rules.iter().map(|rule| rule.matches.len().max(1)).sum();
     if matches > MAX_MATCHES {
-        return Err(RouteProblem::unsupported(format!("at most {MAX_MATCHES} matches are supported")));
+        return Err(Cause::unsupported(format!("at most {MAX_MATCHES} matches are supported")));
     }
     let mut patterns = 0;
     let read = rules.iter().map(|rule| {
@@ -111,17 +111,15 @@ fn read_rules(spec: Value) -> Result<Vec<Rule>, RouteProblem> {
     read.collect()
 }
 
-fn read_rule(rule: &RouteRule, patterns: usize) -> Result<Rule, RouteProblem> {
+fn read_rule(rule: &RouteRule, patterns: usize) -> Result<Rule, Cause> {
     if rule.retry.is_some() || rule.session_persistence.is_some() {
-        return Err(RouteProblem::unsupported("retry and sessionPersistence are not supported"));
+        return Err(Cause::unsupported("retry and sessionPersistence are not supported"));
     }
     let of_matches = rule.matches.iter().flat_map(|one| [one.headers.len(), one.query_params.len()]);
     let of_backends = rule.backend_refs.iter().map(|backend| backend.filters.len());
     let lists = of_matches.chain(of_backends).chain([rule.filters.len(), rule.backend_refs.len()]);
     if lists.max().is_some_and(|longest| longest > MAX_ITEMS) {
-        return Err(RouteProblem::unsupported(format!(
-            "a list of a rule can have at most {MAX_ITEMS} items"
-        )));
+        return Err(Cause::unsupported(format!("a list of a rule can have at most {MAX_ITEMS} items")));
     }
     check_patterns(&rule.matches, patterns)?;
     let whole = [RouteMatch::default()];
@@ -131,9 +129,8 @@ fn read_rule(rule: &RouteRule, patterns: usize) -> Result<Rule, RouteProblem> {
     let backends = rule.backend_refs.iter().map(|backend| {
         let weight = backend.weight.unwrap_or(1);
         let weight = u32::try_from(weight).ok().filter(|_| weight <= MAX_WEIGHT);
-        let weight = weight.ok_or_else(|| {
-            RouteProblem::unsupported(format!("invalid weight of backend {}", backend.to.name))
-        })?;
+        let weight = weight
+            .ok_or_else(|| Cause::unsupported(format!("invalid weight of backend {}", backend.to.name)))?;
         let filters = filters::read(&backend.filters, has_prefix)?;
         Ok(RouteBackend { to: backend.to.clone(), weight, filters })
     });
@@ -143,22 +140,20 @@ fn read_rule(rule: &RouteRule, patterns: usize) -> Result<Rule, RouteProblem> {
 }
 
 /// Checks the number of regular expressions before any is compiled, because compiling takes time and memory.
-fn check_patterns(matches: &[RouteMatch], most: usize) -> Result<(), RouteProblem> {
+fn check_patterns(matches: &[RouteMatch], most: usize) -> Result<(), Cause> {
     let values = matches.iter().flat_map(|one| one.path.iter().chain(&one.headers).chain(&one.query_params));
     let patterns = values.filter(|value| value.type_.as_deref() == Some("RegularExpression")).count();
     if patterns > most {
-        return Err(RouteProblem::unsupported(format!(
-            "at most {MAX_PATTERNS} regular expressions are supported"
-        )));
+        return Err(Cause::unsupported(format!("at most {MAX_PATTERNS} regular expressions are supported")));
     }
     Ok(())
 }
 
-fn limits(of: &Timeouts) -> Result<Limits, RouteProblem> {
+fn limits(of: &Timeouts) -> Result<Limits, Cause> {
     let read = |text: Option<&str>| {
         let Some(text) = text else { return Ok(None) };
         let read = duration(text);
-        read.map(Some).ok_or_else(|| RouteProblem::unsupported(format!("invalid duration \"{text}\"")))
+        read.map(Some).ok_or_else(|| Cause::unsupported(format!("invalid duration \"{text}\"")))
     };
     let limits =
         Limits { request: read(of.request.as_deref())?, backend: read(of.backend_request.as_deref())? };
@@ -166,7 +161,7 @@ fn limits(of: &Timeouts) -> Result<Limits, RouteProblem> {
         && !request.is_zero()
         && backend > request
     {
-        return Err(RouteProblem::unsupported("timeouts.backendRequest is longer than timeouts.request"));
+        return Err(Cause::unsupported("timeouts.backendRequest is longer than timeouts.request"));
     }
     Ok(limits)
 }
@@ -229,7 +224,7 @@ mod tests {
     fn a_route_with_something_unknown_is_not_served_at_all_net_9() {
         let check = |rule: Value, expected: Option<&str>| {
             let read = route(&json!({"parentRefs": [{"name": "g"}], "rules": [rule]})).unwrap();
-            let problem = read.rules.err().map(|problem| problem.0.message);
+            let problem = read.rules.err().map(|problem| problem.message);
             match expected {
                 None => assert_eq!(problem, None, "{rule}"),
                 Some(part) => {

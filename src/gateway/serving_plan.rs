@@ -190,7 +190,7 @@ impl ServingPlan {
                 }
                 let Some(left) = remaining.checked_sub(needed) else {
                     let message = format!("at most {MAX_ENTRIES} matches of all routes together are served");
-                    refused = refused.or(Some(Cause::new("UnsupportedValue", message)));
+                    refused = refused.or(Some(Cause::unsupported(message)));
                     continue;
                 };
                 *remaining = left;
@@ -203,7 +203,7 @@ impl ServingPlan {
                     }
                 }
             }
-            let refused = refused.or_else(|| route.rules.as_ref().err().map(|problem| problem.0.clone()));
+            let refused = refused.or_else(|| route.rules.as_ref().err().cloned());
             outcomes.push(ParentOutcome { parent: parent.clone(), refused, unresolved: unresolved.clone() });
         }
         self.parents.insert(route.key.clone(), outcomes);
