@@ -56,14 +56,3 @@ pub(crate) fn of_volumes<'a>(
 pub(crate) fn of(pod: &Pod, container: &Container) -> Vec<NeededImage> {
     of_volumes(pod, container).chain([own(container)]).collect()
 }
-
-/// The image that a part of the pod needs; `None` if the pod has no such part.
-pub(crate) fn of_user(pod: &Pod, user: &ImageUser) -> Option<String> {
-    match user {
-        ImageUser::Container(name) => spec::container(pod, name)?.1.image.clone(),
-        ImageUser::Volume(name) => {
-            let volume = spec::spec(pod).volumes.iter().flatten().find(|volume| volume.name == *name)?;
-            volume.image.as_ref()?.reference.clone()
-        }
-    }
-}

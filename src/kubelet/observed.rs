@@ -168,6 +168,8 @@ pub(crate) enum ImageState {
     Pulled(Image),
     /// The pull failed.
     Failed {
+        /// The image, as the pod named it when it was pulled.
+        image: String,
         /// `ErrImagePull`, `ErrImageNeverPull`, `InvalidImageName`.
         reason: &'static str,
         /// The error of the pull.
@@ -185,10 +187,12 @@ impl ImageState {
         matches!(self, Self::Pulling { end: PullEnd::At(_), .. })
     }
 
-    /// The image whose pull will end with an event.
-    pub(crate) fn pulled_image(&self) -> Option<&str> {
+    /// The image that the runtime pulls, or whose pull failed.
+    pub(crate) fn requested_image(&self) -> Option<&str> {
         match self {
-            Self::Pulling { end: PullEnd::Event { image, .. }, .. } => Some(image),
+            Self::Pulling { end: PullEnd::Event { image, .. }, .. } | Self::Failed { image, .. } => {
+                Some(image)
+            }
             _ => None,
         }
     }
@@ -326,10 +330,12 @@ impl ObservedPod {
         self.containers.get(name).map_or(&NO_MEMORY, |memory| memory)
     }
 
-    /// Returns true if a fault delays the pull of an image.
-    pub(crate) fn has_delayed_pull(&self) -> bool {
-        let of_containers = self.containers.values().map(|memory| &memory.image);
-        of_containers.chain(self.volume_images.values()).any(ImageState::is_delayed)
+    /// Returns true if an image is being pulled, or its pull failed.
+    pub(crate) fn awaits_image(&self) -> bool {
+        let mut of_containers = self.containers.values().map(|memory| &memory.image);
+        let awaited =
+            |image: &ImageState| matches!(image, ImageState::Pulling { .. } | ImageState::Failed { .. });
+        of_containers.any(awaited) || self.volume_images.values().any(awaited)
     }
 
     /// The state of an image.

@@ -117,8 +117,7 @@ impl SyncPod<'_> {
         // After probe results and resyncs alone, the status stays as it was written.
         let mut only_probes = !events.is_empty();
         self.take_events(events);
-        self.end_slow_pulls();
-        self.cancel_outdated_pulls();
+        self.forget_outdated_pulls();
         if let Some(closed) = self.node.closing() {
             self.shut_down(closed);
         }

@@ -153,18 +153,27 @@ impl SyncPod<'_> {
         secrets
     }
 
-    /// Cancels the pulls of images that a user has replaced meanwhile.
-    pub(super) fn cancel_outdated_pulls(&mut self) {
-        let (pod, observed) = (&self.pod, &mut self.state.observed);
-        self.state.pulls.retain(|user, _| {
-            let current = needed_images::of_user(pod, user);
-            let known = observed.image_mut(user);
-            let goes_on = known.pulled_image().is_some_and(|image| current.as_deref() == Some(image));
-            if !goes_on {
-                *known = ImageState::Unknown;
+    /// Forgets pulls that no longer count: those of images that a user has replaced, with the back-off of failed ones,
+    /// and those that a fault delayed, once it has ended.
+    pub(super) fn forget_outdated_pulls(&mut self) {
+        if !self.state.observed.awaits_image() {
+            return;
+        }
+        let pod = self.pod.clone();
+        for (_, container) in spec::all_containers(&pod) {
+            for NeededImage { user, reference, .. } in needed_images::of(&pod, &container) {
+                let known = self.state.observed.image(&user);
+                let is_replaced = known.requested_image().is_some_and(|image| image != reference);
+                let is_no_longer_delayed = known.is_delayed()
+                    && self.workers.context.pulls.of(&self.node.config.name, &reference).is_none()
+                    && self.node.disk.fault().is_none();
+                if is_replaced || is_no_longer_delayed {
+                    *self.state.observed.image_mut(&user) = ImageState::Unknown;
+                    // A pull that still runs is cancelled.
+                    self.state.pulls.remove(&user);
+                }
             }
-            goes_on
-        });
+        }
     }
 
     /// Takes the state of a pull that runs beside the passes.
@@ -245,24 +254,6 @@ impl SyncPod<'_> {
         Ok(())
     }
 
-    /// A pull that a fault delays completes as soon as the fault ends.
-    pub(super) fn end_slow_pulls(&mut self) {
-        if !self.state.observed.has_delayed_pull() {
-            return;
-        }
-        let pod = self.pod.clone();
-        for (_, container) in spec::all_containers(&pod) {
-            for NeededImage { user, reference, .. } in needed_images::of(&pod, &container) {
-                if self.state.observed.image(&user).is_delayed()
-                    && self.workers.context.pulls.of(&self.node.config.name, &reference).is_none()
-                    && self.node.disk.fault().is_none()
-                {
-                    *self.state.observed.image_mut(&user) = ImageState::Unknown;
-                }
-            }
-        }
-    }
-
     /// An event about an image: of the container that runs it, or of the pod whose volume shows it.
     pub(super) fn image_event(
         &self,
@@ -318,7 +309,7 @@ impl SyncPod<'_> {
         let at = self.now();
         let known = self.state.observed.image_mut(user);
         let delay = image_pull::next_delay(known, &self.workers.context.timings);
-        *known = ImageState::Failed { reason, message, at, delay };
+        *known = ImageState::Failed { image: image.to_owned(), reason, message, at, delay };
         ActionResult::Next
     }
 }

@@ -193,3 +193,21 @@ async fn a_new_image_replaces_the_pull_of_the_former_one_img_8() {
     assert_eq!(started.load(Ordering::SeqCst), 1);
     scene.tasks.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_new_image_does_not_wait_for_the_back_off_of_the_former_one_img_1() {
+    let scene = KubeletFixture::new().await;
+    let refused = || RuntimeError::PullFailed("connection refused".into());
+    let (started, _) = registry(&scene, Duration::from_secs(1), move |_| Err(refused()));
+    let key = scene.create(pod("IfNotPresent"));
+    scene.until(&key, "backing off", |s| show(s) == "Pending a=ImagePullBackOff/0").await;
+    let change = |pod: &mut Pod| {
+        pod.spec.as_mut().unwrap().containers[0].image = Some("pause:3.9".into());
+        Ok(())
+    };
+    scene.api.modify(&key, change).unwrap();
+    scene.until(&key, "ready", is_ready).await;
+    assert!(scene.seconds() < 10, "the first back-off takes ten seconds");
+    assert_eq!(started.load(Ordering::SeqCst), 1);
+    scene.tasks.stop().await;
+}
