@@ -290,8 +290,9 @@ pub(crate) struct ContainerStop {
     pub(crate) terminated_at: Option<Timestamp>,
     /// The time at which the container's processes were killed.
     pub(crate) killed_at: Option<Timestamp>,
-    /// The container restarts at once, regardless of its restart rules: it was stopped to get its new resources.
-    pub(crate) for_resize: bool,
+    /// The container restarts at once, regardless of its restart rules: it was stopped to get its new resources or
+    /// image.
+    pub(crate) for_change: bool,
 }
 
 impl ContainerStop {
@@ -303,7 +304,7 @@ impl ContainerStop {
             pre_stop: HookState::Pending,
             terminated_at: None,
             killed_at: None,
-            for_resize: false,
+            for_change: false,
         }
     }
 
@@ -432,9 +433,9 @@ impl ObservedPod {
         self.memory(&record.name).current.as_ref().filter(|a| a.id == record.id)
     }
 
-    /// Returns true if the attempt ended, or is ending, so that the next one gets other resources.
-    pub(crate) fn restarts_for_resize(&self, record: &ContainerRecord) -> bool {
-        self.current(record).and_then(|attempt| attempt.stop.as_ref()).is_some_and(|stop| stop.for_resize)
+    /// Returns true if the attempt ended, or is ending, so that the next one gets other resources or another image.
+    pub(crate) fn restarts_for_change(&self, record: &ContainerRecord) -> bool {
+        self.current(record).and_then(|attempt| attempt.stop.as_ref()).is_some_and(|stop| stop.for_change)
     }
 
     /// Returns true if the sandbox is alive.

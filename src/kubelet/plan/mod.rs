@@ -54,8 +54,8 @@ pub(crate) enum Action {
         message: String,
         /// The grace period.
         grace: Duration,
-        /// It ends only to get its new resources, and is started again at once.
-        for_resize: bool,
+        /// It ends only to get its new resources or image, and is started again at once.
+        for_change: bool,
     },
     /// Apply the allocated resources to a running container.
     Resize {
@@ -256,7 +256,7 @@ impl PlanInput<'_> {
                     record.name
                 ),
                 grace: Duration::ZERO,
-                for_resize: false,
+                for_change: false,
             });
         }
         if plan.actions.is_empty() {
@@ -375,7 +375,7 @@ impl PlanInput<'_> {
         match self.observed.latest(&container.name) {
             None | Some(ContainerRecord { exit: None, .. }) => true,
             Some(record @ ContainerRecord { exit: Some(exit), .. }) => {
-                self.observed.restarts_for_resize(record)
+                self.observed.restarts_for_change(record)
                     || self.is_replaced(record)
                     || spec::restarts_after(self.pod, Role::App, container, exit.exit_code)
             }
@@ -476,13 +476,13 @@ impl PlanInput<'_> {
                 );
                 continue;
             }
-            if let Some((message, grace)) = self.reason_to_restart(role, &container, record) {
+            if let Some((message, grace, for_change)) = self.reason_to_restart(role, &container, record) {
                 plan.push(Action::StopContainer {
                     name: name.clone(),
                     id: record.id.clone(),
                     message,
                     grace,
-                    for_resize: false,
+                    for_change,
                 });
                 continue;
             }
@@ -517,7 +517,7 @@ impl PlanInput<'_> {
         if resize::needs_restart(container, attempt.resources.as_ref(), given) {
             let message = format!("Container {name} resize requires restart");
             let grace = spec::grace(self.pod);
-            plan.push(Action::StopContainer { name, id, message, grace, for_resize: true });
+            plan.push(Action::StopContainer { name, id, message, grace, for_change: true });
             return true;
         }
         match &self.observed.resize.failed {
@@ -527,28 +527,28 @@ impl PlanInput<'_> {
         false
     }
 
+    /// Returns the message and the grace period of a running container's end, and true if it restarts under any policy.
     fn reason_to_restart(
         &self,
         role: Role,
         container: &Container,
         record: &ContainerRecord,
-    ) -> Option<(String, Duration)> {
+    ) -> Option<(String, Duration, bool)> {
         let attempt = self.observed.current(record)?;
         let name = &container.name;
         let grace = spec::grace(self.pod);
         if let HookState::Failed(_) = attempt.post_start {
-            return Some(("FailedPostStartHook".into(), grace));
+            return Some(("FailedPostStartHook".into(), grace, false));
         }
         if let Some(kind) = attempt.probes.failed() {
             let own = kind.of(container).and_then(|p| p.termination_grace_period_seconds);
             let grace = own.map_or(grace, |own| spec::seconds(Some(own), 0));
             let never = role == Role::App && spec::restart_policy(self.pod) == spec::RestartPolicy::Never;
             let after = if never { "" } else { ", will be restarted" };
-            return Some((format!("Container {name} failed {} probe{after}", kind.label()), grace));
+            return Some((format!("Container {name} failed {} probe{after}", kind.label()), grace, false));
         }
-        let image = container.image.as_deref().unwrap_or_default();
-        if record.image != image && !image.is_empty() && role != Role::Ephemeral && role != Role::Init {
-            return Some((format!("Container {name} definition changed, will be restarted"), grace));
+        if restart::has_new_image(container, record) && role != Role::Ephemeral && role != Role::Init {
+            return Some((format!("Container {name} definition changed, will be restarted"), grace, true));
         }
         None
     }

@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use super::image_pull;
 use crate::observed::{ObservedPod, RestartBackOff};
 use crate::restart_all::RestartAll;
+use crate::runtime::ContainerRecord;
 use crate::spec::{self, Role};
 use base::clock::{saturating_after, since};
 use object::config::Timings;
@@ -65,20 +66,23 @@ pub(crate) fn restart_state(
         let Some(exit) = &record.exit else { return RestartState::Running };
         // A record from an earlier sandbox says nothing about an init container's work in the new one.
         let counts = role != Role::Init || observed.latest_in_sandbox(&container.name).is_some();
-        let resized = observed.restarts_for_resize(record);
+        let for_change = observed.restarts_for_change(record);
         let restart = RestartAll::of(pod, observed);
         let restart = restart.filter(|restart| role != Role::Ephemeral && restart.replaces(record));
         // Containers that restart because of another container's rule need not wait.
         let waits = restart.is_none_or(|restart| restart.trigger.id == record.id);
         let restarts = restart.is_some() || spec::restarts_after(pod, role, container, exit.exit_code);
-        if counts && !resized && !restarts {
+        if counts && !for_change && !restarts {
             return RestartState::Ended;
         }
-        if counts && !resized && waits {
+        // As in Kubernetes, another image begins with the initial back-off.
+        let is_replaced = has_new_image(container, record);
+        if counts && waits && (is_replaced || !for_change) {
+            let before = memory.back_off.filter(|_| !is_replaced);
             let finished_at = observed.ended_at(record).unwrap_or(now);
-            match restart_wait(memory.back_off, finished_at, timings) {
+            match restart_wait(before, finished_at, timings) {
                 Some((until, delay)) if until > now => return RestartState::BackOff { until, delay },
-                _ => back_off = Some(next_back_off(memory.back_off, finished_at, now, timings)),
+                _ => back_off = Some(next_back_off(before, finished_at, now, timings)),
             }
         }
     }
@@ -95,6 +99,11 @@ pub(crate) fn restart_state(
         Some(error) if error.until > now => RestartState::ErrorWait { until: error.until },
         _ => RestartState::Start { back_off },
     }
+}
+
+/// Returns true if the container's next attempt will run another image than this one.
+pub(super) fn has_new_image(container: &Container, record: &ContainerRecord) -> bool {
+    container.image.as_ref().is_some_and(|image| !image.is_empty() && *image != record.image)
 }
 
 /// Returns the end of the wait of a container that ended at `finished_at`; `None` if the container may start at once.

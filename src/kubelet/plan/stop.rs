@@ -43,7 +43,7 @@ pub(super) fn whole_pod(
                 id: record.id.clone(),
                 message: format!("Stopping container {}", container.name),
                 grace: stop.grace,
-                for_resize: false,
+                for_change: false,
             }),
             Some(own) => {
                 let deadline = own.deadline().min(stop.deadline());

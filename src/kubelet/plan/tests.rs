@@ -164,10 +164,10 @@ impl PlanFixture {
                     resources: container.resources.clone(),
                 });
             }
-            Action::StopContainer { name, grace, message, for_resize, .. } => {
+            Action::StopContainer { name, grace, message, for_change, .. } => {
                 self.log_action(&message);
                 let attempt = self.observed.memory_mut(&name).current.as_mut().unwrap();
-                attempt.stop = Some(ContainerStop { for_resize, ..ContainerStop::new(now, grace) });
+                attempt.stop = Some(ContainerStop { for_change, ..ContainerStop::new(now, grace) });
             }
             Action::Resize { name, .. } => {
                 self.log_action(&format!("resize {name}"));
@@ -570,4 +570,38 @@ fn restarts_of_all_containers_back_off_pod_4() {
         "containers": [{"name": "a", "restartPolicy": "Never", "restartPolicyRules": rules}]});
     let mut machine = PlanFixture::new(&spec, &[("i", &[(1, 0)]), ("a", &[(1, 42)])]);
     assert_eq!(show(&machine.run(45)), "Running i=Completed×4 a=CrashLoopBackOff×3", "{:?}", machine.log);
+}
+
+/// A changed image restarts its container under every policy, as in Kubernetes. The pod does not end while the new image
+/// is not available.
+#[test]
+fn a_changed_image_restarts_its_container_under_every_policy_pod_4() {
+    for policy in ["Always", "OnFailure", "Never"] {
+        let spec = json!({"restartPolicy": policy, "containers": [{"name": "a", "image": "a:1"}]});
+        let mut machine = PlanFixture::new(&spec, &[("a", RUNS_FOREVER)]);
+        machine.run(10);
+        machine.pod.spec.as_mut().unwrap().containers[0].image = Some("a:2".into());
+        machine.observed.memory_mut("a").image = ImageState::Failed {
+            image: "a:2".into(),
+            reason: "ErrImagePull",
+            message: "refused".into(),
+            at: machine.now,
+            delay: Duration::from_secs(10),
+        };
+        assert_eq!(show(&machine.run(15)), "Running a=ImagePullBackOff×0", "{policy}: {:?}", machine.log);
+        assert_eq!(show(&machine.run(25)), "Running a=Running×1", "{policy}: {:?}", machine.log);
+    }
+}
+
+#[test]
+fn a_changed_image_does_not_wait_for_the_back_off_of_the_former_one_pod_4() {
+    let spec = json!({"containers": [{"name": "a", "image": "a:1"}]});
+    let mut machine = PlanFixture::new(&spec, &[("a", &[(1, 1), (1, 1), (1, 1), (1, 1), (-1, 0)])]);
+    assert_eq!(show(&machine.run(14)), "Running a=CrashLoopBackOff×2");
+    machine.pod.spec.as_mut().unwrap().containers[0].image = Some("a:2".into());
+    machine.run(30);
+    assert_eq!(
+        machine.log,
+        ["0:sandbox", "0:start a", "1:start a", "12:start a", "14:start a", "25:start a"]
+    );
 }

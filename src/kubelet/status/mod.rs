@@ -11,7 +11,7 @@ mod phase;
 #[cfg(test)]
 mod tests;
 
-use k8s_openapi::api::core::v1::{HostIP, Pod, PodIP, PodStatus};
+use k8s_openapi::api::core::v1::{Container, HostIP, Pod, PodIP, PodStatus};
 
 use super::observed::{ObservedPod, StopCause};
 use super::{plan, restart_all, spec};
@@ -73,7 +73,7 @@ pub(crate) fn compose_status(
             status.message.clone_from(&old.message);
         }
     }
-    if phase.is_terminal() && observed.stop.is_none() && restart_all::is_in_progress(pod, observed) {
+    if phase.is_terminal() && observed.stop.is_none() && is_restarting(pod, observed) {
         phase = old_phase;
     }
     if moment == StatusStage::Final && !phase.is_terminal() {
@@ -114,4 +114,12 @@ pub(crate) fn compose_status(
     status.resources = whole.cloned().or(old.resources);
     status.volume_health = old.volume_health;
     status
+}
+
+/// Returns true if containers of the pod that have ended are started again regardless of their restart policies.
+fn is_restarting(pod: &Pod, observed: &ObservedPod) -> bool {
+    let restarts = |container: &Container| {
+        observed.latest(&container.name).is_some_and(|record| observed.restarts_for_change(record))
+    };
+    restart_all::is_in_progress(pod, observed) || spec::app_containers(pod).iter().any(restarts)
 }

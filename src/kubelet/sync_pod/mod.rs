@@ -267,9 +267,9 @@ impl SyncPod<'_> {
                 after(self.node.runtime.stop_sandbox(&uid).await)
             }
             Action::Start { name, attempt, back_off } => self.start(&name, attempt, back_off).await,
-            Action::StopContainer { name, id, message, grace, for_resize } => {
+            Action::StopContainer { name, id, message, grace, for_change } => {
                 self.container_event(&name, EventType::Normal, "Killing", message);
-                let stop = ContainerStop { for_resize, ..ContainerStop::new(self.now(), grace) };
+                let stop = ContainerStop { for_change, ..ContainerStop::new(self.now(), grace) };
                 if let Some(attempt) = self.attempt_mut(&name, &id) {
                     attempt.stop = Some(stop);
                 }

@@ -69,7 +69,7 @@ impl SyncPod<'_> {
     pub(super) fn record_end_of_resize(&mut self) {
         let observed = &self.state.observed;
         // A container that ended for its resize has completed it once it runs again.
-        let ended = |c: &Container| observed.latest(&c.name).is_some_and(|r| observed.restarts_for_resize(r));
+        let ended = |c: &Container| observed.latest(&c.name).is_some_and(|r| observed.restarts_for_change(r));
         let waits = in_progress(&self.pod, observed)
             || resize::resizable(&self.pod).any(|(_, container)| ended(container));
         if observed.resize.started.is_none() || waits {
