@@ -135,6 +135,26 @@ impl Plan {
     fn wake(&mut self, at: Timestamp) {
         self.next_wake = Some(self.next_wake.map_or(at, |known| known.min(at)));
     }
+
+    /// Adds the due probes of a running attempt, among those of these kinds, and the time of the next one.
+    fn probe(
+        &mut self,
+        record: &ContainerRecord,
+        attempt: &AttemptMemory,
+        kinds: &[ProbeKind],
+        now: Timestamp,
+    ) {
+        if attempt.post_start != HookState::Done {
+            return;
+        }
+        let (due, next) = attempt.probes.due(now);
+        for kind in due.into_iter().filter(|kind| kinds.contains(kind)) {
+            self.push(Action::Probe { name: record.name.clone(), id: record.id.clone(), kind });
+        }
+        if let Some(next) = next {
+            self.wake(next);
+        }
+    }
 }
 
 /// Plans the actions for the pod at `now`, on the steady clock.
@@ -492,15 +512,7 @@ impl PlanInput<'_> {
             {
                 continue;
             }
-            if attempt.post_start == HookState::Done {
-                let (due, next) = attempt.probes.due(self.now);
-                for kind in due {
-                    plan.push(Action::Probe { name: name.clone(), id: record.id.clone(), kind });
-                }
-                if let Some(next) = next {
-                    plan.wake(next);
-                }
-            }
+            plan.probe(record, attempt, &ProbeKind::ALL, self.now);
         }
     }
 

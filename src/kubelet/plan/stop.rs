@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::{Action, Plan};
 use crate::observed::{ContainerStop, HookState, ObservedPod, PodStop, StopCause};
+use crate::probe::ProbeKind;
 use crate::runtime::ContainerRecord;
 use crate::spec::{self, Role};
 use base::clock::saturating_after;
@@ -37,7 +38,8 @@ pub(super) fn whole_pod(
         if waits {
             later_runs = true;
         }
-        match observed.current(record).and_then(|a| a.stop.as_ref()) {
+        let attempt = observed.current(record);
+        match attempt.and_then(|a| a.stop.as_ref()) {
             None => plan.push(Action::StopContainer {
                 name: container.name.clone(),
                 id: record.id.clone(),
@@ -52,6 +54,10 @@ pub(super) fn whole_pod(
                     plan.wake(stop.deadline());
                 }
             }
+        }
+        // As in Kubernetes, the status shows whether a pod still serves while it terminates.
+        if let Some(attempt) = attempt {
+            plan.probe(record, attempt, &[ProbeKind::Readiness], now);
         }
     }
     if anything_runs {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Pod, PodStatus, Probe};
 use serde_json::{Value, json};
 
 use super::*;
@@ -449,6 +449,31 @@ fn a_probes_own_grace_counts_pod_5() {
         assert!(log.contains(&"5:TERM a".to_string()), "{log:?}");
         assert!(log.contains(&format!("{killed}:KILL a")), "{own}: {log:?}");
     }
+}
+
+/// A terminating pod's readiness is probed until its containers end; its liveness is not.
+#[test]
+fn a_terminating_pod_shows_whether_it_still_serves_pod_5() {
+    let probe = json!({"exec": {}, "periodSeconds": 5, "failureThreshold": 1});
+    let spec = json!({"containers": [{"name": "a", "readinessProbe": probe}]});
+    // The container ignores SIGTERM.
+    let mut machine = PlanFixture::new(&spec, &[("a", &[(-1, -1)])]);
+    machine.run(1);
+    let (now, attempt) = (machine.now, machine.observed.memory_mut("a").current.as_mut().unwrap());
+    attempt.probes.answered(ProbeKind::Readiness, &crate::probe::ProbeOutcome::Success, now);
+    deleted(&mut machine, 2, 30);
+    let is_ready = |status: PodStatus| status.container_statuses.unwrap()[0].ready;
+    assert!(is_ready(machine.run(3)));
+    assert!(!is_ready(machine.run(20)), "{:?}", machine.log);
+    machine.pod.spec.as_mut().unwrap().containers[0].liveness_probe = Some(Probe::default());
+    let attempt = machine.observed.memory_mut("a").current.as_mut().unwrap();
+    attempt.probes = ProbeSet::new(&machine.pod.spec.as_ref().unwrap().containers[0], machine.now);
+    let plan = plan(&machine.pod, &machine.observed, machine.now, &Timings::default());
+    let probes = plan.actions.iter().filter_map(|action| match action {
+        Action::Probe { kind, .. } => Some(*kind),
+        _ => None,
+    });
+    assert_eq!(probes.collect::<Vec<_>>(), [ProbeKind::Readiness]);
 }
 
 /// INIT-3: sidecars go after the apps, the last started first, each once the one after it has gone.
