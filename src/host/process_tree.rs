@@ -84,6 +84,16 @@ pub(crate) fn tree(processes: &[Process], roots: &[i32]) -> BTreeSet<i32> {
     found
 }
 
+/// Returns the processes of a command: its leader with all descendants, and all processes of its session. The number of
+/// a leader that was reaped may be another process's by now. Then nothing is left of its session, since the kernel gives
+/// the number of a session that exists to no new process.
+pub(crate) fn command(processes: &[Process], leader: i32, is_reaped: bool) -> BTreeSet<i32> {
+    if is_reaped && processes.iter().any(|process| process.pid == leader) {
+        return BTreeSet::new();
+    }
+    tree(processes, &[leader])
+}
+
 /// Processes with a marker of this prefix in their environment.
 pub(crate) fn marked(processes: &[Process], prefix: &str) -> BTreeSet<i32> {
     let needle = format!("{MARKER}={prefix}");
@@ -164,11 +174,13 @@ mod tests {
         assert_eq!((process.cpu_ticks, process.zombie), (100, false));
     }
 
+    fn process(pid: i32, parent: i32, session: i32) -> Process {
+        Process { pid, parent, session, zombie: false, threads: 1, cpu_ticks: 0 }
+    }
+
     /// POD-10: a tree has the descendants of a process, and the sessions that its members lead.
     #[test]
     fn trees_follow_parents_and_sessions() {
-        let process =
-            |pid, parent, session| Process { pid, parent, session, zombie: false, threads: 1, cpu_ticks: 0 };
         let all = [
             process(10, 1, 10),
             process(11, 10, 10),
@@ -177,5 +189,14 @@ mod tests {
             process(14, 1, 14),
         ];
         assert_eq!(tree(&all, &[10]).into_iter().collect::<Vec<_>>(), [10, 11, 12, 13]);
+    }
+
+    #[test]
+    fn the_number_of_a_reaped_command_may_be_another_processs_pod_10() {
+        let all = [process(10, 1, 10), process(11, 10, 10)];
+        assert_eq!(command(&all, 10, false), BTreeSet::from([10, 11]));
+        assert!(command(&all, 10, true).is_empty());
+        let rest_of_session = [process(13, 1, 10), process(14, 13, 14)];
+        assert_eq!(command(&rest_of_session, 10, true), BTreeSet::from([10, 13, 14]));
     }
 }

@@ -1,6 +1,7 @@
 //! Commands in running containers.
 
 use crate::process_tree;
+use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub(super) struct Exec {
     container: Rc<Container>,
     pid: Pid,
     ended: oneshot::Receiver<ProcessExit>,
+    /// Its first process was reaped: another process may have its number.
+    is_reaped: Rc<Cell<bool>>,
     pub(super) input: Option<Rc<PipeEnd>>,
     pub(super) terminal: Option<Rc<PipeEnd>>,
     outputs: Vec<(Rc<PipeEnd>, bool)>,
@@ -37,16 +40,18 @@ pub(super) struct Exec {
 impl Drop for Exec {
     /// Kills all processes of the command when the client has disconnected or the command has ended.
     fn drop(&mut self) {
-        kill_tree(self.pid);
-        self.container.execs.borrow_mut().retain(|pid| *pid != self.pid);
+        kill_tree(self.pid, self.is_reaped.get() || self.ended.try_recv().is_ok());
+        if !self.is_reaped.get() {
+            self.container.execs.borrow_mut().retain(|pid| *pid != self.pid);
+        }
     }
 }
 
 /// Kills a command with all its descendants and all processes of its session.
-fn kill_tree(leader: Pid) {
+fn kill_tree(leader: Pid, is_reaped: bool) {
     let all = process_tree::all();
-    for pid in process_tree::tree(&all, &[leader.as_raw_nonzero().get()]) {
-        // The leader may be reaped and its number reused: only processes in the snapshot are killed.
+    for pid in process_tree::command(&all, leader.as_raw_nonzero().get(), is_reaped) {
+        // The leader may have ended: only processes in the snapshot are killed.
         if let Some(process) = all.iter().find(|process| process.pid == pid && !process.zombie)
             && let Some(pid) = Pid::from_raw(process.pid)
         {
@@ -135,12 +140,12 @@ impl Host {
         let SpawnedProcess { pid, ended, keeper } = self.spawn(spawn).await?;
         if !container.is_running() {
             // It has exited meanwhile, and no task waits for its commands any more.
-            kill_tree(pid);
+            kill_tree(pid, false);
             return Err(RuntimeError::NotFound(format!("running container {}", id.0)));
         }
         container.hold(keeper);
         container.execs.borrow_mut().push(pid);
-        let exec = Exec { container, pid, ended, input, terminal, outputs };
+        let exec = Exec { container, pid, ended, is_reaped: Rc::default(), input, terminal, outputs };
 
         let report = PipeEnd::new(report_read).map_err(|error| os_error(&error))?;
         let (_open, mut over) = watch::channel(false);
@@ -207,8 +212,11 @@ impl Exec {
             .collect();
         let (_, nothing) = oneshot::channel();
         let ended = std::mem::replace(&mut self.ended, nothing);
+        let (container, pid, is_reaped) = (Rc::clone(&self.container), self.pid, Rc::clone(&self.is_reaped));
         tokio::task::spawn_local(async move {
             let code = ended.await.map_or(255, |ended| ended.code);
+            is_reaped.set(true);
+            container.execs.borrow_mut().retain(|known| *known != pid);
             over.send_replace(true);
             for pump in pumps {
                 // A pump only ends early if its reader is closed.
