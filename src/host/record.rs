@@ -18,7 +18,7 @@ pub struct ContainerExit {
     pub oom_killed: bool,
     /// The time of its end.
     pub finished_at: Timestamp,
-    /// The content of its termination message file (at most 4096 bytes, lossy UTF-8).
+    /// The content of its termination message file (its last 4096 bytes at most, lossy UTF-8).
     pub message: Option<String>,
 }
 

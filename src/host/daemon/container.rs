@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -274,9 +275,49 @@ impl Container {
 /// The file of a container's termination message, below its private directory.
 pub(super) const TERMINATION_LOG: &str = "termination-log";
 
-/// Reads the container's termination message file.
+/// The maximum size of a termination message.
+const MESSAGE_BYTES: usize = 4096;
+
+/// Reads the container's termination message file. Without mount namespaces a program can replace it: a link could lead
+/// to any file of the machine, and a pipe would block this process.
 fn message(private: &Path) -> Option<String> {
-    let mut bytes = Vec::new();
-    fs::File::open(private.join(TERMINATION_LOG)).ok()?.take(4096).read_to_end(&mut bytes).ok()?;
+    let plain = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = fs::File::options().read(true).custom_flags(plain).open(private.join(TERMINATION_LOG)).ok()?;
+    let about = file.metadata().ok().filter(fs::Metadata::is_file)?;
+    let mut bytes = vec![0; MESSAGE_BYTES];
+    // The end of a long file, as in Kubernetes.
+    let length = file.read_at(&mut bytes, about.len().saturating_sub(MESSAGE_BYTES as u64)).ok()?;
+    bytes.truncate(length);
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_termination_message_is_the_end_of_its_file_pod_9() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = "a".repeat(10) + &"b".repeat(MESSAGE_BYTES);
+        fs::write(directory.path().join(TERMINATION_LOG), &text).unwrap();
+        assert_eq!(message(directory.path()).as_deref(), Some(&text[10..]));
+    }
+
+    #[test]
+    fn only_a_file_is_a_termination_message_pod_9() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(TERMINATION_LOG);
+        let replace = |make: &dyn Fn()| {
+            let _ = fs::remove_file(&path);
+            make();
+            message(directory.path())
+        };
+        assert_eq!(replace(&|| fs::write(&path, "done").unwrap()).as_deref(), Some("done"));
+        assert_eq!(replace(&|| ()), None);
+        let secret = directory.path().join("secret");
+        fs::write(&secret, "secret").unwrap();
+        assert_eq!(replace(&|| std::os::unix::fs::symlink(&secret, &path).unwrap()), None);
+        let pipe = || rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        assert_eq!(replace(&pipe), None);
+    }
 }
