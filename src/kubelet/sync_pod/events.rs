@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::SyncPod;
 use crate::observed::{HookState, SetupState, StopCause};
+use crate::plan;
 use crate::pod_workers::{PodEvent, ProbeResult};
 use crate::probe::{ProbeKind, ProbeOutcome};
 use crate::retry::Retry;
 use crate::runtime::ContainerId;
-use crate::{plan, spec};
 use reconcile::EventType;
 
 impl SyncPod<'_> {
@@ -60,21 +60,13 @@ impl SyncPod<'_> {
     }
 
     fn post_start_over(&mut self, container: &str, id: &ContainerId, result: Result<(), String>) {
-        let now = self.now();
         if let Err(message) = &result {
             tracing::debug!(pod = %self.pod.key(), container, "postStart: {message}");
             let text = "PostStartHook failed";
             self.container_event(container, EventType::Warning, "FailedPostStartHook", text);
         }
-        let probes = spec::container(&self.pod, container).map(|(_, c)| crate::probe::ProbeSet::new(&c, now));
         if let Some(attempt) = self.attempt_mut(container, id) {
-            match result {
-                Ok(()) => {
-                    attempt.post_start = HookState::Done;
-                    attempt.probes = probes.unwrap_or_default();
-                }
-                Err(message) => attempt.post_start = HookState::Failed(message),
-            }
+            attempt.post_start = result.map_or_else(HookState::Failed, |()| HookState::Done);
         }
     }
 

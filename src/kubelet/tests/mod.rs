@@ -462,6 +462,17 @@ async fn a_restarted_kubelet_finds_its_containers_again_safe_7() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_initial_delay_of_a_probe_counts_from_the_start_of_the_container_pod_5_pod_6() {
+    let scene = KubeletFixture::new().await;
+    let key = scene.create(json!({"containers": [{"name": "a",
+        "lifecycle": {"postStart": {"sleep": {"seconds": 20}}},
+        "readinessProbe": {"exec": {"command": ["true"]}, "initialDelaySeconds": 15}}]}));
+    scene.until(&key, "ready", is_ready).await;
+    assert_eq!(scene.seconds(), 20, "the hook has taken longer than the delay");
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn containers_unknown_to_the_api_are_killed_at_start_safe_3() {
     let scene = KubeletFixture::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}]}));
