@@ -104,13 +104,15 @@ impl Names {
     fn of(pod: &Pod, domain: &str) -> Self {
         let spec = spec::spec(pod);
         let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-        let name = given(&spec.hostname_override).or(given(&spec.hostname)).or(pod.metadata.name.clone());
-        let mut hostname = name.unwrap_or_default();
-        // The kernel's limit.
+        if let Some(hostname) = given(&spec.hostname_override) {
+            return Self { hostname, full: None };
+        }
+        let mut hostname = given(&spec.hostname).or(pod.metadata.name.clone()).unwrap_or_default();
+        // The longest label in DNS.
         hostname.truncate(63);
         let hostname = hostname.trim_end_matches(['-', '.']).to_string();
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-        let subdomain = given(&spec.subdomain).filter(|_| given(&spec.hostname_override).is_none());
+        let subdomain = given(&spec.subdomain);
         let full = subdomain.map(|subdomain| format!("{hostname}.{subdomain}.{namespace}.svc.{domain}"));
         Self { hostname, full }
     }
@@ -186,6 +188,7 @@ mod tests {
             (json!({"setHostnameAsFQDN": true}), "web-0", None, "web-0"),
             (json!({"hostname": "h", "subdomain": "s", "hostnameOverride": "o"}), "o", None, "o"),
             (json!({"hostname": format!("{}-x", "a".repeat(62))}), &"a".repeat(62), None, &"a".repeat(62)),
+            (json!({"hostnameOverride": "a".repeat(64)}), &"a".repeat(64), None, &"a".repeat(64)),
         ] {
             let mut spec = spec;
             spec["containers"] = containers.clone();
