@@ -119,7 +119,7 @@ fn health(node: &Object) -> Option<Health> {
 impl NodeController {
     fn sync_node(&self, key: &Key) -> Result<(), ApiError> {
         let Some(mut node) = self.nodes.get(key) else { return Ok(()) };
-        let last_heartbeat = self.heartbeats.lock().get(&key.name).copied().unwrap_or_default();
+        let last_heartbeat = self.last_heartbeat(&key.name);
         let timings = self.api.timings();
         let reported = condition_status(&node, READY).is_some();
         let grace =
@@ -132,6 +132,10 @@ impl NodeController {
             // A new node of the name gets a sync of its own.
             let Some(unknown) = self.make_unknown(&node, last_heartbeat)? else { return Ok(()) };
             node = unknown;
+            if self.last_heartbeat(&key.name) != last_heartbeat {
+                // A heartbeat has arrived meanwhile. The next one must not be waited for: it may never come.
+                self.queue.add(Request::Node(key.clone()));
+            }
         }
         self.set_taints(&node, conditions::taints)?;
         if conditions::should_evict(&node) {
@@ -196,6 +200,10 @@ impl NodeController {
         }
     }
 
+    fn last_heartbeat(&self, node: &str) -> Duration {
+        self.heartbeats.lock().get(node).copied().unwrap_or_default()
+    }
+
     fn record_heartbeat(&self, node: &str) {
         self.heartbeats.lock().insert(node.to_string(), self.api.clock().monotonic());
     }
@@ -251,9 +259,7 @@ impl NodeController {
         let was_ready = is_ready(node);
         let now = self.api.clock().now();
         let written = preconditions::modify_status(&self.api, node, |fresh| {
-            let still_silent =
-                self.heartbeats.lock().get(node.name()).copied().unwrap_or_default() == last_heartbeat;
-            if still_silent {
+            if self.last_heartbeat(node.name()) == last_heartbeat {
                 let created = fresh.metadata.creation_timestamp.as_ref().map(|t| t.0);
                 let status = fresh.status.get_or_insert_default();
                 let of_node: &mut Vec<NodeCondition> = status.conditions.get_or_insert_default();
