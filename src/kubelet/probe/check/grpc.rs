@@ -6,13 +6,13 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::core::v1::GRPCAction;
 use tokio::net::TcpStream;
 
-use super::ProbeOutcome;
+use super::{ProbeOutcome, host_and_port};
 use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
 
 /// Checks once; the caller limits the time.
 pub(super) async fn check(dialer: &dyn Dial, (host, port): (&str, u16), action: &GRPCAction) -> ProbeOutcome {
-    let address = &format!("{host}:{port}");
+    let address = &host_and_port(host, port);
     let stream = match dial(dialer, host, port).await {
         Ok(stream) => stream,
         Err(error) => {

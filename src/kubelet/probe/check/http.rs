@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Container, HTTPGetAction};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::PodEndpoint;
+use super::{PodEndpoint, host_and_port};
 use crate::spec;
 use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
@@ -47,7 +47,7 @@ fn path_of(get: &HTTPGetAction) -> String {
 pub(super) fn url(endpoint: PodEndpoint, container: &Container, get: &HTTPGetAction) -> String {
     let scheme = if is_tls(get) { "https" } else { "http" };
     let (host, port) = address(endpoint, container, get);
-    format!("{scheme}://{host}:{port}{}", path_of(get))
+    format!("{scheme}://{}{}", host_and_port(&host, port), path_of(get))
 }
 
 /// Sends a GET request and returns the status code; errors are worded as by Go's HTTP client.
@@ -63,9 +63,9 @@ pub(crate) async fn http_get(
         return Err(format!("couldn't find port: {:?}", get.port));
     }
     let failed = |text: String| format!("Get \"{}\": {text}", url(endpoint, container, get));
-    let stream = dial(dialer, &host, port)
-        .await
-        .map_err(|error| failed(format!("dial tcp {host}:{port}: {}", dial_error(&error))))?;
+    let stream = dial(dialer, &host, port).await.map_err(|error| {
+        failed(format!("dial tcp {}: {}", host_and_port(&host, port), dial_error(&error)))
+    })?;
     let request = request(get, &host, port, agent);
     if !is_tls(get) {
         return status(stream, &request).await.map_err(failed);
@@ -84,7 +84,7 @@ fn request(get: &HTTPGetAction, host: &str, port: u16, agent: &str) -> String {
     let given = |name: &str| headers.iter().any(|h| h.name.eq_ignore_ascii_case(name));
     let mut request = format!("GET {} HTTP/1.1\r\n", path_of(get));
     for (name, value) in
-        [("Host", format!("{host}:{port}")), ("User-Agent", agent.into()), ("Accept", "*/*".into())]
+        [("Host", host_and_port(host, port)), ("User-Agent", agent.into()), ("Accept", "*/*".into())]
     {
         if !given(name) {
             let _ = write!(request, "{name}: {value}\r\n");
@@ -148,6 +148,7 @@ mod tests {
             (Some(""), 1024, "http://127.1.0.5:1024/"),
             (Some("127.1.0.5"), 80, "http://127.1.0.5:8080/"),
             (Some("example.com"), 80, "http://example.com:80/"),
+            (Some("::1"), 80, "http://[::1]:80/"),
         ] {
             let get = HTTPGetAction {
                 host: host.map(Into::into),
@@ -155,6 +156,9 @@ mod tests {
                 ..HTTPGetAction::default()
             };
             assert_eq!(url(endpoint, &Container::default(), &get), expected);
+            let (host, port) = address(endpoint, &Container::default(), &get);
+            let authority = &expected["http://".len()..expected.len() - 1];
+            assert!(request(&get, &host, port, "agent").contains(&format!("\r\nHost: {authority}\r\n")));
         }
     }
 

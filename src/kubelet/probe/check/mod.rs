@@ -85,13 +85,13 @@ pub(crate) async fn run_probe(target: &Target, container: &Container, probe: &Pr
             Ok(Err(text)) => ProbeOutcome::Failure(text),
             Err(_) => {
                 let (host, port) = tcp_address(target.endpoint, container, socket);
-                ProbeOutcome::Failure(format!("dial tcp {host}:{port}: i/o timeout"))
+                ProbeOutcome::Failure(format!("dial tcp {}: i/o timeout", host_and_port(&host, port)))
             }
         };
     }
     if let Some(action) = &probe.grpc {
         let (host, port) = target.endpoint.address(None, u16::try_from(action.port).unwrap_or(0));
-        let address = format!("{host}:{port}");
+        let address = host_and_port(&host, port);
         return match tokio::time::timeout(limit, Box::pin(grpc::check(&*dialer, (&host, port), action))).await
         {
             Ok(outcome) => outcome,
@@ -137,8 +137,13 @@ pub(crate) async fn tcp_connect(
     }
     match dial(dialer, &host, port).await {
         Ok(_) => Ok(()),
-        Err(error) => Err(format!("dial tcp {host}:{port}: {}", dial_error(&error))),
+        Err(error) => Err(format!("dial tcp {}: {}", host_and_port(&host, port), dial_error(&error))),
     }
+}
+
+/// `HOST:PORT`, with brackets around an IPv6 address.
+fn host_and_port(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 #[cfg(test)]
