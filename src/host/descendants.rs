@@ -6,11 +6,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use sha2::{Digest, Sha256};
 
 use super::process_tree;
+use super::running_hosts::wait_for_end;
 use base::hex::hex;
 
 /// The interval between two checks while killing.
@@ -50,7 +50,8 @@ impl Descendants {
         let prefix = id_prefix(&dir);
         let begin = Instant::now();
         loop {
-            self.processes.retain(|process| !is_over(process));
+            let now = Some(Duration::ZERO);
+            self.processes.retain(|process| !wait_for_end(process, now).is_ok_and(|ended| ended));
             let marked = process_tree::marked(&process_tree::all(), &prefix);
             if self.processes.is_empty() && marked.is_empty() {
                 return Ok(());
@@ -75,10 +76,4 @@ impl Descendants {
             std::thread::sleep(CHECK_INTERVAL);
         }
     }
-}
-
-/// The pidfd of an exited process is readable, even before the process is reaped.
-fn is_over(process: &OwnedFd) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }

@@ -18,7 +18,7 @@ use base::sort::{CollectMap, SliceOrder};
 /// The kernel's unit of times in /proc, as a fraction of a second: the same on every supported machine.
 const TICKS_PER_SECOND: u64 = 100;
 /// Timeout for a host to end by itself.
-const EXIT_TIMEOUT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A running host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl RunningHost {
     pub fn end(&self) -> io::Result<()> {
         let Some(handle) = self.handle()? else { return Ok(()) };
         pidfd_send_signal(&handle, Signal::TERM)?;
-        if !wait_for_end(&handle, Some(&EXIT_TIMEOUT))? {
+        if !wait_for_end(&handle, Some(EXIT_TIMEOUT))? {
             pidfd_send_signal(&handle, Signal::KILL)?;
             wait_for_end(&handle, None)?;
         }
@@ -107,8 +107,10 @@ pub fn process(pid: u32) -> io::Result<Option<OwnedFd>> {
 }
 
 /// Waits until a process has ended; returns false on timeout. `None` means no timeout.
-pub fn wait_for_end(process: &OwnedFd, timeout: Option<&Timespec>) -> io::Result<bool> {
-    let ready = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], timeout))?;
+pub fn wait_for_end(process: &OwnedFd, timeout: Option<Duration>) -> io::Result<bool> {
+    let timeout = timeout.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
+    // A pidfd is readable once its process has ended, even before the process is reaped.
+    let ready = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], timeout.as_ref()))?;
     Ok(ready > 0)
 }
 

@@ -6,14 +6,13 @@ use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::connection::{HostProcess, SharedConnection};
 use super::host_error;
 use crate::runtime::RuntimeError;
 use host::Descendants;
+use host::running_hosts::wait_for_end;
 
 /// Timeout for the exit of a host that has announced it.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -25,7 +24,8 @@ impl SharedConnection {
     /// Waits until a host that has closed its connection has ended; kills a host that does not end.
     pub(super) fn wait_for_end(&self) -> Result<(), RuntimeError> {
         // A host of an earlier control plane has another parent: its exit can only be observed.
-        let ended = self.host.lock().as_ref().map_or(Ok(true), |host| has_ended(&host.handle, EXIT_TIMEOUT));
+        let ended =
+            self.host.lock().as_ref().map_or(Ok(true), |host| wait_for_end(&host.handle, Some(EXIT_TIMEOUT)));
         if !ended.map_err(host_error)? {
             return self.kill();
         }
@@ -38,7 +38,8 @@ impl SharedConnection {
     /// retried: processes that did not die are remembered.
     pub(super) fn kill(&self) -> Result<(), RuntimeError> {
         let (mut host, mut child) = (self.host.lock(), self.child.lock());
-        let running = |host: &&HostProcess| has_ended(&host.handle, Duration::ZERO).is_ok_and(|ended| !ended);
+        let running =
+            |host: &&HostProcess| wait_for_end(&host.handle, Some(Duration::ZERO)).is_ok_and(|ended| !ended);
         let pid = child.as_ref().map(Child::id).or(host.as_ref().filter(running).map(|host| host.pid));
         let mut held =
             self.unreaped.lock().take().unwrap_or_else(|| Descendants::of(&self.config.state_dir, pid));
@@ -70,18 +71,11 @@ fn kill_and_bury(
 fn kill_and_wait(host: &OwnedFd) -> Result<(), RuntimeError> {
     // The host may be dead by now.
     let _ = pidfd_send_signal(host, Signal::KILL);
-    if has_ended(host, KILL_TIMEOUT).map_err(host_error)? {
+    if wait_for_end(host, Some(KILL_TIMEOUT)).map_err(host_error)? {
         Ok(())
     } else {
         Err(host_error("it did not exit after SIGKILL"))
     }
-}
-
-/// Returns true if the process behind a handle exits within `timeout`.
-fn has_ended(process: &OwnedFd, timeout: Duration) -> std::io::Result<bool> {
-    let timeout = Timespec::try_from(timeout).map_err(std::io::Error::other)?;
-    let ready = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&timeout)))?;
-    Ok(ready > 0)
 }
 
 /// Waits for a child that ends, and kills one that does not.
