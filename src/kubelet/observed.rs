@@ -4,6 +4,7 @@
 //! records are the runtime's, are of the wall clock, and are only displayed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -278,7 +279,7 @@ pub(crate) enum HookState {
 }
 
 /// The end of one container attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ContainerStop {
     /// The time at which it began.
     pub(crate) began: Timestamp,
@@ -298,14 +299,7 @@ pub(crate) struct ContainerStop {
 impl ContainerStop {
     /// A stop that begins now.
     pub(crate) fn new(began: Timestamp, grace: Duration) -> Self {
-        Self {
-            began,
-            grace,
-            pre_stop: HookState::Pending,
-            terminated_at: None,
-            killed_at: None,
-            for_change: false,
-        }
+        Self { began, grace, ..Self::default() }
     }
 
     /// Returns the end of the grace period.
@@ -314,21 +308,12 @@ impl ContainerStop {
     }
 }
 
-static NO_MEMORY: ContainerMemory = ContainerMemory {
-    unrecorded: None,
-    back_off: None,
-    image: ImageState::Unknown,
-    error: None,
-    current: None,
-    reported_back_off: None,
-    log_message: None,
-    ended: None,
-};
+static NO_MEMORY: LazyLock<ContainerMemory> = LazyLock::new(ContainerMemory::default);
 
 impl ObservedPod {
     /// The memory of a container; empty for one that was never touched.
     pub(crate) fn memory(&self, name: &str) -> &ContainerMemory {
-        self.containers.get(name).map_or(&NO_MEMORY, |memory| memory)
+        self.containers.get(name).map_or(&*NO_MEMORY, |memory| memory)
     }
 
     /// Returns true if an image is being pulled, or its pull failed.

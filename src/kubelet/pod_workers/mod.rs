@@ -81,6 +81,7 @@ pub(super) enum PullState {
 }
 
 /// The state that a pass works on: the kubelet's whole knowledge of a pod, out of the table while the pass runs.
+#[derive(Default)]
 pub(super) struct PodState {
     pub(super) observed: ObservedPod,
     /// The pod's state must be read from the runtime before the next plan.
@@ -116,23 +117,7 @@ pub(super) struct PodState {
 
 impl PodState {
     fn new() -> Self {
-        Self {
-            observed: ObservedPod::default(),
-            stale: true,
-            adopted: false,
-            reported: None,
-            admitted: false,
-            refresh: false,
-            refresh_retry: None,
-            refresh_failures: 0,
-            tokens: Tokens::default(),
-            memory: None,
-            waiting_since: None,
-            retry: Retry::default(),
-            pulls: HashMap::new(),
-            inspect_error: None,
-            failure: None,
-        }
+        Self { stale: true, ..Self::default() }
     }
 }
 

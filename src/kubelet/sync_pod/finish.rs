@@ -43,11 +43,7 @@ impl SyncPod<'_> {
                 return ActionResult::Failed("cannot remove the mirror pod".into());
             }
         } else if !self.deleted {
-            let options = DeleteOptions {
-                grace_period_seconds: Some(0),
-                uid: Some(uid.clone()),
-                ..DeleteOptions::default()
-            };
+            let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(uid.as_str()) };
             // The object is gone, or another pod has its name by now.
             if let Err(error) =
                 ignore_gone(self.workers.context.api.delete(Kind::Pod, &self.pod.key(), &options))
