@@ -14,7 +14,7 @@ use super::runtime::ResourceLimits;
 use super::spec::{self, Role};
 use base::sort::CollectMap;
 use object::quantity::{Amount, ResourceList};
-use object::resources::pod_level_resources;
+use object::resources::{pod_level_resources, pod_requests};
 
 /// The state of a pod's resizes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -182,10 +182,11 @@ pub(crate) fn limits_of(pod: &Pod, resources: Option<&ResourceRequirements>) -> 
     }
 }
 
-/// Returns the limits of all containers of a pod together.
+/// Returns the limits of all containers of a pod together, and the CPU time that the whole pod requests.
 pub(crate) fn limits_of_pod(pod: &Pod) -> ResourceLimits {
     let whole = limits(pod_level_resources(spec::spec(pod)));
-    ResourceLimits { cpu_request_millicores: None, ..whole }
+    let requested = pod_requests(pod).get("cpu").copied().map_or(0, Amount::millis);
+    ResourceLimits { cpu_request_millicores: u64::try_from(requested).ok(), ..whole }
 }
 
 /// Explains why the memory limits cannot be lowered to the allocated amounts: a container or the pod uses more. Each
@@ -290,6 +291,15 @@ mod tests {
             let shown = allocated_pod(&after, &resize);
             assert!(same(shown.spec.as_ref().unwrap().containers[0].resources.as_ref(), resize.of(app)));
         }
+    }
+
+    #[test]
+    fn the_share_of_a_pod_is_what_its_containers_request_pod_11() {
+        let pod: Pod = serde_json::from_value(json!({"spec": {"containers": [
+            {"name": "a", "resources": {"requests": {"cpu": "250m"}}},
+            {"name": "b", "resources": {"requests": {"cpu": "1"}}}, {"name": "c"}]}}))
+        .unwrap();
+        assert_eq!(limits_of_pod(&pod).cpu_request_millicores, Some(1250));
     }
 
     /// The texts are those that a 1.36 kubelet recorded.

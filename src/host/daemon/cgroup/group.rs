@@ -193,7 +193,9 @@ impl HierarchyGroup {
     /// Writes the limits; removed limits become unlimited again.
     fn limit(&self, limits: &Limits) -> io::Result<()> {
         let mut controllers = self.controllers.borrow_mut();
-        let is_needed = |own: &Controller| limits.uses(*own) || controllers.contains(own);
+        // Without a CPU request, a container has the smallest share.
+        let is_needed =
+            |own: &Controller| *own == Controller::Cpu || limits.uses(*own) || controllers.contains(own);
         let all: Vec<Controller> = self.available.iter().copied().filter(is_needed).collect();
         let mut files: Vec<Setting> =
             all.iter().flat_map(|own| settings(*own, self.unified, limits)).collect();
@@ -251,10 +253,24 @@ fn of_pod(controller: Controller, unified: bool, limits: &Limits) -> Vec<(&'stat
                 vec![("memory.limit_in_bytes", value.clone()), ("memory.memsw.limit_in_bytes", value)]
             }
         }),
-        Controller::Cpu => limits.pod_cpu_millicores.map_or_else(Vec::new, |millis| quota(millis, unified)),
+        Controller::Cpu => {
+            let share = limits.pod_cpu_request_millicores.map(|millis| share(millis, unified));
+            let quota = limits.pod_cpu_millicores.into_iter().flat_map(|millis| quota(millis, unified));
+            share.into_iter().chain(quota).collect()
+        }
         Controller::Pids => {
             limits.pod_pids.map(|count| ("pids.max", count.to_string())).into_iter().collect()
         }
+    }
+}
+
+/// The share of a CPU request when its group competes with others.
+fn share(millicores: u64, unified: bool) -> (&'static str, String) {
+    let shares = (millicores * 1024 / 1000).clamp(2, 262_144);
+    if unified {
+        ("cpu.weight", (1 + (shares - 2) * 9999 / 262_142).to_string())
+    } else {
+        ("cpu.shares", shares.to_string())
     }
 }
 
@@ -284,14 +300,7 @@ fn of_container(controller: Controller, unified: bool, limits: &Limits) -> Vec<(
         }
         Controller::Cpu => {
             // Only the request determines the share: Kubernetes sets a missing request to the limit.
-            let shares = limits.cpu_request_millicores.map(|millis| (millis * 1024 / 1000).clamp(2, 262_144));
-            if let Some(shares) = shares {
-                if unified {
-                    files.push(("cpu.weight", (1 + (shares - 2) * 9999 / 262_142).to_string()));
-                } else {
-                    files.push(("cpu.shares", shares.to_string()));
-                }
-            }
+            files.push(share(limits.cpu_request_millicores.unwrap_or(0), unified));
             if let Some(millis) = limits.cpu_millicores {
                 files.extend(quota(millis, unified));
             }
@@ -332,6 +341,7 @@ mod tests {
         pod_pids: Some(50),
         pod_memory_bytes: None,
         pod_cpu_millicores: None,
+        pod_cpu_request_millicores: Some(300),
     };
 
     fn hierarchy(base: &Path, unified: bool, controllers: &[Controller]) -> Hierarchy {
@@ -355,6 +365,8 @@ mod tests {
         for (file, expect) in [
             ("unified/pod/cgroup.subtree_control", "+cpu +memory +pids"),
             ("unified/pod/pids.max", "50"),
+            ("unified/pod/cpu.weight", "12"),
+            ("cpu/pod/cpu.shares", "307"),
             ("unified/pod/c1/memory.max", "67108864"),
             ("unified/pod/c1/memory.oom.group", "1"),
             ("unified/pod/c1/cpu.max", "25000 100000"),
@@ -430,6 +442,7 @@ mod tests {
         assert_eq!(read("unified/pod/memory.max"), "33554432");
         assert_eq!(read("unified/pod/cpu.max"), "50000 100000");
         assert_eq!(read("unified/pod/c1/memory.max"), "max");
+        assert_eq!(read("unified/pod/c1/cpu.weight"), "1", "it requests nothing");
         assert_eq!(read("memory/pod/memory.limit_in_bytes"), "33554432");
         assert!(group.limits_memory());
     }

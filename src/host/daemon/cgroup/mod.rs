@@ -71,6 +71,8 @@ pub(super) struct Limits {
     pub(super) pod_memory_bytes: Option<u64>,
     /// The CPU limit of its whole pod.
     pub(super) pod_cpu_millicores: Option<u64>,
+    /// The CPU request of its whole pod: the pod's share when pods compete for CPU time.
+    pub(super) pod_cpu_request_millicores: Option<u64>,
 }
 
 impl Limits {
@@ -83,6 +85,7 @@ impl Limits {
             pod_pids,
             pod_memory_bytes: pod.memory_bytes,
             pod_cpu_millicores: pod.cpu_millicores,
+            pod_cpu_request_millicores: pod.cpu_request_millicores,
         }
     }
 
