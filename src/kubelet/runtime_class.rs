@@ -27,11 +27,7 @@ pub(super) fn find_handler(api: &Api, spec: &PodSpec) -> Result<(), String> {
 }
 
 /// The value of a node's `status.runtimeHandlers`.
-pub(super) fn handlers(user_namespaces: bool) -> Vec<NodeRuntimeHandler> {
-    let features = NodeRuntimeHandlerFeatures {
-        recursive_read_only_mounts: Some(false),
-        user_namespaces: Some(user_namespaces),
-    };
+pub(super) fn handlers(features: &NodeRuntimeHandlerFeatures) -> Vec<NodeRuntimeHandler> {
     let one = |name: &str| NodeRuntimeHandler { name: Some(name.into()), features: Some(features.clone()) };
     HANDLERS.map(one).into()
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{
-    ContainerImage, Node as NodeObject, NodeAddress, NodeCondition, NodeFeatures, NodeSpec, NodeStatus,
-    NodeSystemInfo,
+    ContainerImage, Node as NodeObject, NodeAddress, NodeCondition, NodeFeatures, NodeRuntimeHandlerFeatures,
+    NodeSpec, NodeStatus, NodeSystemInfo,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
@@ -220,6 +220,10 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
     let own = config.ips().all().map(|ip| address("InternalIP", ip.to_string()));
     let addresses = own.chain([address("Hostname", config.name.clone())]);
     let pod_users = node.runtime.isolation().get(PODIUM_POD_USERS).is_some_and(|fact| fact == "yes");
+    let features = NodeRuntimeHandlerFeatures {
+        recursive_read_only_mounts: Some(config.hollow || node.runtime.has_namespaces()),
+        user_namespaces: Some(pod_users),
+    };
     NodeStatus {
         addresses: Some(addresses.collect()),
         allocatable: Some(allocatable(node, old)),
@@ -232,7 +236,7 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
         conditions: Some(conditions(old, &node.eviction.conditions(), node.health.failure(), now)),
         images: images(node),
         node_info: Some(system_info(node.runtime.as_ref(), &config.name)),
-        runtime_handlers: Some(runtime_class::handlers(pod_users)),
+        runtime_handlers: Some(runtime_class::handlers(&features)),
         volumes_in_use: node.disks.lock().names(),
         ..old.clone()
     }

@@ -34,6 +34,7 @@ pub use host::{
 pub(crate) use images::Image;
 pub use images::PullSecret;
 pub use object::pod::PullProgress;
+use object::well_known::annotation;
 
 /// An event that the kubelet should handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +62,11 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Describes how this runtime isolates containers, for the Node's annotations (key → value).
     fn isolation(&self) -> BTreeMap<String, String>;
+
+    /// Returns true if containers have mounts of their own.
+    fn has_namespaces(&self) -> bool {
+        self.isolation().get(annotation::PODIUM_NAMESPACES).is_some_and(|kinds| kinds != "none")
+    }
 
     /// The memory file system for content that the kubelet writes for pods; `None` if it has none. A restarted
     /// runtime has a new one: the content of the old one is lost.

@@ -29,8 +29,8 @@ use super::observed::{AttemptMemory, ContainerStop, PodStop, SetupState, StopCau
 use super::plan::{self, Action, plan};
 use super::pod_workers::{Outcome, PodEvent, PodState, PodSyncer, PodUpdate, PodWorkers};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
+use super::spec;
 use super::status::{StatusStage, compose_status, keep_not_ready};
-use super::{spec, volumes};
 use crate::ips::Ips;
 use api::{ApiError, DeleteOptions};
 use base::backoff::BackoffPolicy;
@@ -241,8 +241,7 @@ impl SyncPod<'_> {
         }
         if !self.state.adopted {
             self.state.adopted = true;
-            self.state.observed.own_mounts =
-                self.node.config.hollow || volumes::has_namespaces(&self.node.runtime.isolation());
+            self.state.observed.own_mounts = self.node.config.hollow || self.node.runtime.has_namespaces();
             if self.state.observed.sandbox_ready() {
                 // Its volumes were created before the sandbox; their content may have changed meanwhile.
                 self.state.observed.setup = SetupState::Ready;

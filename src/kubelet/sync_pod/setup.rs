@@ -155,7 +155,7 @@ impl SyncPod<'_> {
             return self.sandbox_failed(why);
         }
         let isolation = self.node.runtime.isolation();
-        let namespaces = volumes::has_namespaces(&isolation);
+        let namespaces = self.node.runtime.has_namespaces();
         let uid = rustix::process::geteuid().as_raw();
         let own_network =
             isolation.get(annotation::PODIUM_NETWORK).is_some_and(|network| network == "fabric");

@@ -77,5 +77,7 @@ async fn a_pod_that_never_had_a_sandbox_can_be_deleted_and_the_node_names_its_ha
         node.status.as_ref().and_then(|status| status.runtime_handlers.clone()).unwrap_or_default();
     let names: Vec<_> = handlers.iter().filter_map(|handler| handler.name.as_deref()).collect();
     assert_eq!(names, ["", "podium", "runc"]);
+    let features = handlers[0].features.clone().unwrap();
+    assert_eq!(features.recursive_read_only_mounts, Some(true), "as the pods' statuses say");
     scene.tasks.stop().await;
 }

@@ -41,7 +41,7 @@ pub(crate) use content::{Content, ContentSources, content};
 pub(super) use env_files::EnvFiles;
 use host_path::{host_path, make_host_directory};
 pub(super) use memory::{is_memory, memory_volumes, of_container as memory_of_container};
-pub(crate) use mounts::{MountError, has_namespaces, mounts};
+pub(crate) use mounts::{MountError, mounts};
 use object::storage::{ClaimUse, claims_of, pod_volume_directory};
 use object::{Key, Kind, SharedObject};
 pub(crate) use ownership::Owners;

@@ -1,11 +1,9 @@
 //! The mounts of a container: the paths of its volumes on the machine.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{Container, ImageVolumeSource, Pod, VolumeMount};
 use object::SharedObject;
-use object::well_known::annotation;
 
 use super::claims;
 use super::host_path::make_host_directory;
@@ -184,7 +182,7 @@ fn recursively_read_only(node: &Node, mount: &VolumeMount) -> Result<bool, Strin
     if mount.read_only != Some(true) || !matches!(requested, Some("Enabled" | "IfPossible")) {
         return Ok(false);
     }
-    let possible = node.config.hollow || has_namespaces(&node.runtime.isolation());
+    let possible = node.config.hollow || node.runtime.has_namespaces();
     if !possible && requested == Some("Enabled") {
         return Err(format!(
             "failed to resolve recursive read-only mode: volume \"{}\" requested recursive read-only mode, but it \
@@ -193,9 +191,4 @@ fn recursively_read_only(node: &Node, mount: &VolumeMount) -> Result<bool, Strin
         ));
     }
     Ok(possible)
-}
-
-/// Returns true if containers have mounts of their own, according to the runtime.
-pub(crate) fn has_namespaces(isolation: &BTreeMap<String, String>) -> bool {
-    isolation.get(annotation::PODIUM_NAMESPACES).is_some_and(|kinds| kinds != "none")
 }
