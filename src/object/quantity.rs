@@ -69,6 +69,11 @@ impl Amount {
         saturate(div_up(self.nanos, NANO))
     }
 
+    /// Returns the units; `None` if the amount has a fraction or exceeds 64 bits.
+    pub fn whole_units(self) -> Option<i64> {
+        if self.nanos % NANO == 0 { i64::try_from(self.nanos / NANO).ok() } else { None }
+    }
+
     /// Returns the thousandths, rounded up.
     pub fn millis(self) -> i64 {
         saturate(div_up(self.nanos, NANO / 1000))

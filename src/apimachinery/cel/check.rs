@@ -6,71 +6,133 @@ use super::named_formats;
 use super::node::{ExpressionError, Literal, NAMESPACES, PairKind, VARIABLES, fault, type_named, unescape};
 use super::syntax::{ACCUMULATOR, Call, Comprehension, Expr, ExprKind, Message, PairsMacro, Select};
 use super::types::{Environment, Type};
-use super::values::{field_schema, item_schema};
+use super::values::field_schema;
 
-/// Functions whose result type does not depend on their arguments: the type's name, the type, and the
-/// functions.
-const FUNCTIONS: [(&str, Type<'static>, &[&str]); 6] = [
+/// Functions whose result type does not depend on their arguments, and those whose result is of any type; the
+/// standard library has more in [`OVERLOADS`].
+const FUNCTIONS: [(Type<'static>, &[&str]); 6] = [
     (
-        "bool",
         Type::Bool,
         &[
-            "matches", "startsWith", "endsWith", "contains", "isSorted", "hasValue", "allowed", "errored",
-            "isQuantity", "isInteger", "isGreaterThan", "isLessThan", "isIP", "isCIDR", "isURL", "isSemver",
-            "isUnspecified", "isLoopback", "isLinkLocalMulticast", "isLinkLocalUnicast", "isGlobalUnicast",
-            "containsIP", "containsCIDR", "ip.isCanonical", "sets.contains", "sets.equivalent",
-            "sets.intersects", "bool", "_==_", "_!=_", "_<_", "_<=_", "_>_", "_>=_", "@in", "!_", "_&&_",
-            "_||_", "@not_strictly_false",
+            "isSorted", "hasValue", "allowed", "errored", "isQuantity", "isInteger", "isGreaterThan",
+            "isLessThan", "isIP", "isCIDR", "isURL", "isSemver", "isUnspecified", "isLoopback",
+            "isLinkLocalMulticast", "isLinkLocalUnicast", "isGlobalUnicast", "containsIP", "containsCIDR",
+            "ip.isCanonical", "sets.contains", "sets.equivalent", "sets.intersects", "_==_", "_!=_", "@in",
+            "@not_strictly_false",
         ],
     ),
     (
-        "int",
         Type::Int,
         &[
-            "size", "int", "compareTo", "sign", "asInteger", "lastIndexOf", "indexOf", "family",
-            "prefixLength", "major", "minor", "patch", "getFullYear", "getMonth", "getDate", "getDayOfMonth",
-            "getDayOfYear", "getDayOfWeek", "getHours", "getMinutes", "getSeconds", "getMilliseconds",
+            "compareTo", "sign", "asInteger", "lastIndexOf", "indexOf", "family", "prefixLength", "major",
+            "minor", "patch",
         ],
     ),
     (
-        "string",
         Type::Text,
         &[
-            "string", "reason", "error", "jsonpatch.escapeKey", "lowerAscii", "upperAscii", "trim", "charAt",
+            "reason", "error", "jsonpatch.escapeKey", "lowerAscii", "upperAscii", "trim", "charAt",
             "substring", "replace", "join", "format", "strings.quote", "find", "getScheme", "getHost",
             "getHostname", "getPort", "getEscapedPath",
         ],
     ),
     (
-        "list",
         Type::List,
         &["split", "findAll", "slice", "distinct", "sort", "@sortByAssociatedKeys", "flatten", "lists.range"],
     ),
-    ("double", Type::Double, &["double", "asApproximateFloat"]),
+    (Type::Double, &["asApproximateFloat"]),
     (
-        "dyn",
         Type::Dyn,
         &[
             "dyn", "path", "group", "serviceAccount", "resource", "subresource", "namespace", "name",
-            "fieldSelector", "labelSelector", "check", "type", "uint", "bytes", "timestamp", "duration",
-            "sum", "min", "max", "first", "last", "reverse", "quantity", "add", "sub", "ip", "cidr",
-            "masked", "url", "getQuery", "semver", "optional.of", "optional.none", "optional.ofNonZeroValue",
-            "value", "orValue", "or", "optMap", "optFlatMap", "math.greatest", "math.least", "format.named",
-            "validate", "_[_]", "_[?_]", "_?._", "_?_:_", "-_", "_+_", "_-_", "_*_", "_/_", "_%_",
+            "fieldSelector", "labelSelector", "check", "type", "sum", "min", "max", "first", "last",
+            "reverse", "quantity", "add", "sub", "ip", "cidr", "masked", "url", "getQuery", "semver",
+            "optional.of", "optional.none", "optional.ofNonZeroValue", "value", "orValue", "or", "optMap",
+            "optFlatMap", "math.greatest", "math.least", "format.named", "validate", "_[?_]", "_?._",
         ],
     ),
 ];
 
 /// Returns the result type of a function, if it does not depend on the arguments.
 pub(super) fn result_of(name: &str) -> Option<Type<'static>> {
-    FUNCTIONS.iter().find(|(_, _, names)| names.contains(&name)).map(|(_, type_, _)| *type_)
+    let library = FUNCTIONS.iter().find(|(_, names)| names.contains(&name)).map(|(result, _)| *result);
+    let standard = || OVERLOADS.iter().find(|(names, ..)| names.contains(&name)).map(|(.., result)| *result);
+    library.or_else(standard)
 }
 
-/// Functions that apply to strings only.
-const OF_TEXTS: [&str; 12] = [
-    "matches", "startsWith", "endsWith", "contains", "lowerAscii", "upperAscii", "substring", "split",
-    "format", "strings.quote", "semver", "isSemver",
+/// Functions of extension libraries that apply to strings only.
+const OF_TEXTS: [&str; 8] =
+    ["lowerAscii", "upperAscii", "substring", "split", "format", "strings.quote", "semver", "isSemver"];
+
+/// The names of functions, the types that each parameter may have, and the result's type. The receiver is the
+/// first parameter.
+type Overload = (&'static [&'static str], &'static [&'static [Type<'static>]], Type<'static>);
+
+const ORDER: &[&str] = &["_<_", "_<=_", "_>_", "_>=_"];
+const NUMBERS: &[Type<'static>] = &[Type::Int, Type::Uint, Type::Double];
+const PARTS_OF_TIMES: &[&str] = &[
+    "getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfYear", "getDayOfWeek", "getHours",
+    "getMinutes", "getSeconds", "getMilliseconds",
 ];
+
+/// The functions of cel-go's standard library, except those of lists and maps with items of one type.
+const OVERLOADS: &[Overload] = &[
+    (&["_&&_", "_||_"], &[&[Type::Bool], &[Type::Bool]], Type::Bool),
+    (&["!_"], &[&[Type::Bool]], Type::Bool),
+    (ORDER, &[NUMBERS, NUMBERS], Type::Bool),
+    (ORDER, &[&[Type::Bool], &[Type::Bool]], Type::Bool),
+    (ORDER, &[&[Type::Text], &[Type::Text]], Type::Bool),
+    (ORDER, &[&[Type::Bytes], &[Type::Bytes]], Type::Bool),
+    (ORDER, &[&[Type::Time], &[Type::Time]], Type::Bool),
+    (ORDER, &[&[Type::Duration], &[Type::Duration]], Type::Bool),
+    (&["_+_", "_-_", "_*_", "_/_", "_%_"], &[&[Type::Int], &[Type::Int]], Type::Int),
+    (&["_+_", "_-_", "_*_", "_/_", "_%_"], &[&[Type::Uint], &[Type::Uint]], Type::Uint),
+    (&["_+_", "_-_", "_*_", "_/_"], &[&[Type::Double], &[Type::Double]], Type::Double),
+    (&["_+_"], &[&[Type::Text], &[Type::Text]], Type::Text),
+    (&["_+_"], &[&[Type::Bytes], &[Type::Bytes]], Type::Bytes),
+    (&["_+_"], &[&[Type::List], &[Type::List]], Type::List),
+    (&["_+_"], &[&[Type::Duration], &[Type::Time]], Type::Time),
+    (&["_+_", "_-_"], &[&[Type::Time], &[Type::Duration]], Type::Time),
+    (&["_+_", "_-_"], &[&[Type::Duration], &[Type::Duration]], Type::Duration),
+    (&["_-_"], &[&[Type::Time], &[Type::Time]], Type::Duration),
+    (&["-_"], &[&[Type::Int]], Type::Int),
+    (&["-_"], &[&[Type::Double]], Type::Double),
+    (&["size"], &[&[Type::Text, Type::Bytes, Type::List, Type::Map]], Type::Int),
+    (&["contains", "endsWith", "matches", "startsWith"], &[&[Type::Text], &[Type::Text]], Type::Bool),
+    (PARTS_OF_TIMES, &[&[Type::Time]], Type::Int),
+    (PARTS_OF_TIMES, &[&[Type::Time], &[Type::Text]], Type::Int),
+    (&["getHours", "getMinutes", "getSeconds", "getMilliseconds"], &[&[Type::Duration]], Type::Int),
+    (&["bool"], &[&[Type::Bool, Type::Text]], Type::Bool),
+    (&["bytes"], &[&[Type::Bytes, Type::Text]], Type::Bytes),
+    (&["double"], &[&[Type::Double, Type::Int, Type::Uint, Type::Text]], Type::Double),
+    (&["duration"], &[&[Type::Duration, Type::Text]], Type::Duration),
+    (&["int"], &[&[Type::Int, Type::Uint, Type::Double, Type::Duration, Type::Time, Type::Text]], Type::Int),
+    (&["timestamp"], &[&[Type::Time, Type::Int, Type::Text]], Type::Time),
+    (&["uint"], &[&[Type::Uint, Type::Int, Type::Double, Type::Text]], Type::Uint),
+    (
+        &["string"],
+        &[&[
+            Type::Text,
+            Type::Bool,
+            Type::Bytes,
+            Type::Double,
+            Type::Duration,
+            Type::Int,
+            Type::Time,
+            Type::Uint,
+        ]],
+        Type::Text,
+    ),
+];
+
+/// Returns true if arguments of these types may be given for the parameters.
+fn accepts(parameters: &[&[Type<'static>]], types: &[Type<'_>]) -> bool {
+    parameters.len() == types.len()
+        && parameters
+            .iter()
+            .zip(types)
+            .all(|(accepted, type_)| accepted.iter().any(|accepted| type_.overlaps(*accepted)))
+}
 
 /// Returns the type of an expression, which must be one of `expected`, or the first error.
 pub(super) fn check(
@@ -150,14 +212,7 @@ impl<'s> Checker<'s, '_> {
 
     fn fold(&mut self, fold: &Comprehension) -> Result<Type<'s>, ExpressionError> {
         let range = self.check(&fold.range)?;
-        let item = match range {
-            Type::Schema(schema) if schema.type_.as_deref() == Some("array") => {
-                item_schema(Some(schema)).map_or(Type::Dyn, Type::of_schema)
-            }
-            Type::Schema(_) | Type::Object(_) => Type::Text,
-            Type::List | Type::Map | Type::Dyn => Type::Dyn,
-            other => return Err(no_range(fold.range.at, other)),
-        };
+        let item = range.iterated().ok_or_else(|| no_range(fold.range.at, range))?;
         let accumulator = self.check(&fold.init)?;
         let both = [(ACCUMULATOR, accumulator), (fold.variable.as_str(), item)];
         self.within(&both, &fold.condition)?;
@@ -221,15 +276,8 @@ impl<'s> Checker<'s, '_> {
     }
 
     fn pairs(&mut self, pairs: &PairsMacro) -> Result<Type<'s>, ExpressionError> {
-        let (key, value) = match self.check(&pairs.range)? {
-            Type::Schema(schema) if schema.type_.as_deref() == Some("array") => {
-                (Type::Int, item_schema(Some(schema)).map_or(Type::Dyn, Type::of_schema))
-            }
-            Type::Schema(_) | Type::Object(_) => (Type::Text, Type::Dyn),
-            Type::List => (Type::Int, Type::Dyn),
-            Type::Map | Type::Dyn => (Type::Dyn, Type::Dyn),
-            other => return Err(no_range(pairs.range.at, other)),
-        };
+        let range = self.check(&pairs.range)?;
+        let (key, value) = range.entries().ok_or_else(|| no_range(pairs.range.at, range))?;
         let both = [(pairs.key.as_str(), key), (pairs.value.as_str(), value)];
         if let Some(filter) = &pairs.filter {
             self.within(&both, filter)?;
@@ -308,31 +356,28 @@ impl<'s> Checker<'s, '_> {
                 format!("found no matching overload for '{name}' applied to '{target}({})'", args.join(", "));
             fault(at, message)
         };
+        let overloads: Vec<_> = OVERLOADS.iter().filter(|(names, ..)| names.contains(&name)).collect();
+        if !overloads.is_empty() {
+            let matching = overloads.iter().filter(|(_, parameters, _)| accepts(parameters, &types));
+            let mut results = matching.map(|(.., result)| *result);
+            let result = results.next().ok_or_else(no_overload)?;
+            return Ok(if results.all(|other| other.name() == result.name()) { result } else { Type::Dyn });
+        }
         match (name, types.as_slice()) {
-            ("_&&_" | "_||_" | "!_", all) if !all.iter().all(|type_| type_.overlaps(Type::Bool)) => {
-                Err(no_overload())
-            }
             ("_==_" | "_!=_", [a, b]) if !a.overlaps(*b) => Err(no_overload()),
-            ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b])
-                if !(a.overlaps(*b) || (a.is_number() && b.is_number())) =>
-            {
+            ("_?_:_", [when, yes, no]) if !(when.overlaps(Type::Bool) && yes.overlaps(*no)) => {
                 Err(no_overload())
             }
-            ("_?_:_", [when, ..]) if !when.overlaps(Type::Bool) => Err(no_overload()),
             ("_?_:_", [_, yes, no]) => Ok(if yes.name() == no.name() { *yes } else { Type::Dyn }),
-            ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", [a, b]) if a.is_number() && b.is_number() => {
-                if a.name() == b.name() { Ok(*a) } else { Err(no_overload()) }
+            ("_[_]", [of, index]) => {
+                let indexed = of.entries().filter(|(key, _)| key.overlaps(*index));
+                indexed.map(|(_, value)| value).ok_or_else(no_overload)
             }
-            ("_+_", [Type::Text, Type::Text]) => Ok(Type::Text),
-            ("_[_]", [Type::Schema(schema), _]) if schema.type_.as_deref() == Some("array") => {
-                Ok(item_schema(Some(schema)).map_or(Type::Dyn, Type::of_schema))
-            }
-            ("_[_]", [Type::Schema(schema), _]) => {
-                Ok(field_schema(Some(schema), "").map_or(Type::Dyn, Type::of_schema))
+            ("@in", [item, of]) if of.iterated().is_none_or(|each| !each.overlaps(*item)) => {
+                Err(no_overload())
             }
             (name, [of, ..]) if OF_TEXTS.contains(&name) && !of.overlaps(Type::Text) => Err(no_overload()),
             ("format", [_, list]) if !list.overlaps(Type::List) => Err(no_overload()),
-            ("size", [of]) if of.is_number() || matches!(of, Type::Bool) => Err(no_overload()),
             (name, []) if name.strip_prefix("format.").is_some_and(|n| named_formats::find(n).is_some()) => {
                 Ok(Type::Dyn)
             }

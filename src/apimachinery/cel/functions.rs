@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use ipnet::IpNet;
-use jiff::tz::TimeZone;
+use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 use regex::Regex;
 
@@ -425,8 +425,8 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> FunctionResult<'a> {
         ("string", value) => Val::text(value.to_display_string()),
         ("bytes", Val::Text(text)) => Val::Bytes(text.as_bytes().into()),
         ("bool", Val::Text(text)) => match &**text {
-            "true" | "True" | "TRUE" | "t" | "1" => Val::Bool(true),
-            "false" | "False" | "FALSE" | "f" | "0" => Val::Bool(false),
+            "true" | "True" | "TRUE" | "t" | "T" | "1" => Val::Bool(true),
+            "false" | "False" | "FALSE" | "f" | "F" | "0" => Val::Bool(false),
             text => return Err(bad("string", text)),
         },
         ("int", Val::Uint(number)) => {
@@ -437,6 +437,9 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> FunctionResult<'a> {
         ("int", Val::Double(_)) => return Err(other("integer overflow")),
         ("int", Val::Text(text)) => Val::Int(text.parse().map_err(|_| bad("string", text))?),
         ("int", Val::Time(time)) => Val::Int(time.as_second()),
+        ("int", Val::Duration(duration)) => {
+            Val::Int(i64::try_from(duration.as_nanos()).map_err(|_| other("integer overflow"))?)
+        }
         ("uint", Val::Int(number)) => {
             Val::Uint(u64::try_from(*number).map_err(|_| other("unsigned integer overflow"))?)
         }
@@ -474,9 +477,10 @@ fn quantities<'a>(name: &str, values: &[Val<'a>], _budget: &mut Budget) -> Funct
             amount if amount.is_zero() => 0,
             _ => 1,
         }),
-        ("isInteger", [Val::Quantity(amount)]) => Val::Bool(amount.as_f64().fract() == 0.0),
-        ("asInteger", [Val::Quantity(amount)]) if amount.as_f64().fract() == 0.0 => Val::Int(amount.units()),
-        ("asInteger", [Val::Quantity(_)]) => return Err(other("cannot convert value to integer")),
+        ("isInteger", [Val::Quantity(amount)]) => Val::Bool(amount.whole_units().is_some()),
+        ("asInteger", [Val::Quantity(amount)]) => {
+            Val::Int(amount.whole_units().ok_or_else(|| other("cannot convert value to integer"))?)
+        }
         ("asApproximateFloat", [Val::Quantity(amount)]) => Val::Double(amount.as_f64()),
         ("isGreaterThan" | "isLessThan" | "compareTo", [Val::Quantity(a), Val::Quantity(b)]) => {
             compared(name, a.cmp(b))
@@ -643,21 +647,29 @@ fn sets<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> FunctionResu
     })))
 }
 
+/// Returns the time zone of this name, or at this offset from UTC: `+02:00`, `-8:30`.
+fn time_zone(text: &str) -> Option<TimeZone> {
+    let Some((hours, minutes)) = text.split_once(':') else { return base::time_zone::time_zone(text).ok() };
+    let hours: i8 = hours.parse().ok()?;
+    let minutes = minutes.parse::<i32>().ok().filter(|minutes| (0..60).contains(minutes))?;
+    let minutes = i32::from(hours) * 60 + if text.starts_with('-') { -minutes } else { minutes };
+    Offset::from_seconds(minutes * 60).ok().map(TimeZone::fixed)
+}
+
 fn times<'a>(name: &str, values: &[Val<'a>], _budget: &mut Budget) -> FunctionResult<'a> {
     if let [Val::Duration(duration)] = values {
         return Ok(Some(Val::Int(match name {
             "getHours" => duration.as_hours(),
             "getMinutes" => duration.as_mins(),
             "getSeconds" => duration.as_secs(),
-            "getMilliseconds" => i64::from(duration.subsec_millis()),
+            "getMilliseconds" => i64::try_from(duration.as_millis()).unwrap_or(i64::MAX),
             _ => return Ok(None),
         })));
     }
     let (time, zone) = match values {
         [Val::Time(time)] => (time, TimeZone::UTC),
         [Val::Time(time), Val::Text(zone)] => {
-            let found = base::time_zone::time_zone(zone);
-            (time, found.map_err(|_| other(format!("unknown time zone {}", &**zone)))?)
+            (time, time_zone(zone).ok_or_else(|| other(format!("unknown time zone {}", &**zone)))?)
         }
         _ => return Ok(None),
     };

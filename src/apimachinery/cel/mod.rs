@@ -3,7 +3,8 @@
 //! Evaluation and its limits are implemented here, because no library counts each step: a hostile rule ends
 //! with an error, whether it loops or builds large values. Pure: no clock, no API.
 //!
-//! Missing compared with Kubernetes: compile-time type checks other than simple ones.
+//! Missing compared with Kubernetes: the types of items of computed lists and of values of extension libraries are
+//! known only at run time.
 
 mod authority;
 mod authorization_check;

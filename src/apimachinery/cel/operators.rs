@@ -20,11 +20,12 @@ pub(super) fn apply<'a>(name: &str, values: &[Val<'a>], budget: &mut Budget) -> 
         ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => {
             budget.take(letters(a, b))?;
             let order = a.compare(b).ok_or_else(overload)?;
+            let order = order.ok_or_else(|| other("NaN values cannot be ordered"))?;
             Val::Bool(match name {
-                "_<_" => order == Some(Ordering::Less),
-                "_<=_" => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-                "_>_" => order == Some(Ordering::Greater),
-                _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+                "_<_" => order.is_lt(),
+                "_<=_" => order.is_le(),
+                "_>_" => order.is_gt(),
+                _ => order.is_ge(),
             })
         }
         ("!_", [Val::Bool(value)]) => Val::Bool(!value),

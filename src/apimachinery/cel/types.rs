@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use super::decl_type::DeclType;
+use super::values::{item_schema, value_schema};
 use base::sort::CollectMap;
 
 /// The fields of an object's `metadata` that a rule may read even if the object's schema omits them.
@@ -139,8 +140,8 @@ impl<'s> Type<'s> {
             Self::Duration => "google.protobuf.Duration",
             Self::List => "list(dyn)",
             Self::Map => "map(dyn, dyn)",
-            Self::Schema(schema) if schema.type_.as_deref() == Some("array") => "list(dyn)",
-            Self::Schema(schema) if schema.properties.is_none() => "map(string, dyn)",
+            Self::Schema(schema) if is_list(schema) => "list(dyn)",
+            Self::Schema(schema) if value_schema(schema).is_some() => "map(string, dyn)",
             Self::Schema(_) | Self::Object(_) => "object",
             Self::ObjectLiteral => "Object",
             Self::ObjectLiteralPart => "Object.*",
@@ -152,23 +153,53 @@ impl<'s> Type<'s> {
         matches!(self, Self::Dyn)
     }
 
-    pub(super) fn is_number(self) -> bool {
-        matches!(self, Self::Int | Self::Uint | Self::Double)
+    /// Returns the types of the keys and values of a map, or of the indices and items of a list; `None` for
+    /// other types.
+    pub(super) fn entries(self) -> Option<(Self, Self)> {
+        match self {
+            Self::Schema(schema) if is_list(schema) => {
+                Some((Self::Int, item_schema(Some(schema)).map_or(Self::Dyn, Self::of_schema)))
+            }
+            Self::Schema(schema) => Some((Self::Text, Self::of_schema(value_schema(schema)?))),
+            Self::List => Some((Self::Int, Self::Dyn)),
+            Self::Map | Self::Dyn => Some((Self::Dyn, Self::Dyn)),
+            _ => None,
+        }
+    }
+
+    /// Returns the type of the values that a macro with one variable iterates over, and that `in` searches: the
+    /// items of a list, the keys of a map.
+    pub(super) fn iterated(self) -> Option<Self> {
+        self.entries().map(|(key, value)| if matches!(key, Self::Int) { value } else { key })
     }
 
     /// Returns true if a value can have both types.
     pub(super) fn overlaps(self, other: Self) -> bool {
-        let group = |type_: Self| match type_.name() {
-            name if name.starts_with("list") => "list",
-            name if name.starts_with("map") || name == "object" => "map",
-            name => name,
-        };
+        let family = |type_: Self| type_.name().split('(').next();
         self.is_dyn()
             || other.is_dyn()
-            || matches!(self, Self::Null)
-            || matches!(other, Self::Null)
-            || group(self) == group(other)
+            || family(self) == family(other)
+            || (matches!(self, Self::Null) && other.is_nullable())
+            || (matches!(other, Self::Null) && self.is_nullable())
     }
+
+    /// Returns true if null is a value of the type: cel-go's `isLegacyNullable`.
+    fn is_nullable(self) -> bool {
+        match self {
+            Self::Schema(_) => self.entries().is_none(),
+            Self::Time
+            | Self::Duration
+            | Self::Object(_)
+            | Self::ObjectLiteral
+            | Self::ObjectLiteralPart
+            | Self::JsonPatch => true,
+            _ => false,
+        }
+    }
+}
+
+fn is_list(schema: &JSONSchemaProps) -> bool {
+    schema.type_.as_deref() == Some("array")
 }
 
 /// The names that an expression may use.

@@ -356,10 +356,13 @@ pub fn item_schema(schema: Option<&JSONSchemaProps>) -> Option<&JSONSchemaProps>
 /// Returns the schema of a field.
 pub fn field_schema<'a>(schema: Option<&'a JSONSchemaProps>, name: &str) -> Option<&'a JSONSchemaProps> {
     let schema = schema?;
-    schema.properties.as_ref().and_then(|properties| properties.get(name)).or(
-        match &schema.additional_properties {
-            Some(JSONSchemaPropsOrBool::Schema(any)) => Some(any),
-            _ => None,
-        },
-    )
+    schema.properties.as_ref().and_then(|properties| properties.get(name)).or(value_schema(schema))
+}
+
+/// Returns the schema of the values of a map.
+pub(super) fn value_schema(schema: &JSONSchemaProps) -> Option<&JSONSchemaProps> {
+    match &schema.additional_properties {
+        Some(JSONSchemaPropsOrBool::Schema(any)) => Some(any),
+        _ => None,
+    }
 }

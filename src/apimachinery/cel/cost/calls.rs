@@ -282,10 +282,6 @@ pub(super) fn result<'d>(
         "_+_" | "_-_" | "_*_" | "_/_" | "_%_" => {
             arithmetic(name, &first, args.get(1).map(|value| &value.kind))
         }
-        "timestamp" => Kind::Time,
-        "duration" => Kind::Duration,
-        "uint" => Kind::Uint,
-        "bytes" => Kind::Bytes,
         "quantity" | "add" | "sub" => Kind::Extension("quantity"),
         "ip" => Kind::Extension("ip"),
         "cidr" | "masked" => Kind::Extension("cidr"),
@@ -301,6 +297,10 @@ pub(super) fn result<'d>(
             Some(Type::Int) => Kind::Int,
             Some(Type::Text) => Kind::Text,
             Some(Type::Double) => Kind::Double,
+            Some(Type::Uint) => Kind::Uint,
+            Some(Type::Bytes) => Kind::Bytes,
+            Some(Type::Time) => Kind::Time,
+            Some(Type::Duration) => Kind::Duration,
             _ => Kind::Dyn,
         },
     }
