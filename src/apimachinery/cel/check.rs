@@ -1,12 +1,16 @@
 //! Type checks of an expression before it runs: unknown names, fields and functions, and operators without an
-//! overload for the types. Unknown types pass, and are checked at run time.
+//! overload for the types. Unknown types pass, and are checked at run time. The checker also resolves names in the
+//! tree and compiles its constant patterns.
 
 use super::format;
 use super::named_formats;
-use super::node::{ExpressionError, Literal, NAMESPACES, PairKind, VARIABLES, fault, type_named, unescape};
-use super::syntax::{ACCUMULATOR, Call, Comprehension, Expr, ExprKind, Message, PairsMacro, Select};
+use super::names::{ExpressionError, NAMESPACES, VARIABLES, fault, type_named, unescape};
+use super::syntax::{
+    ACCUMULATOR, Call, Comprehension, Expr, ExprKind, Literal, Message, PairKind, PairsMacro, Select,
+};
 use super::types::{Environment, Type};
 use super::values::field_schema;
+use crate::pattern;
 
 /// Functions whose result type does not depend on their arguments, and those whose result is of any type; the
 /// standard library has more in [`OVERLOADS`].
@@ -134,30 +138,37 @@ fn accepts(parameters: &[&[Type<'static>]], types: &[Type<'_>]) -> bool {
             .all(|(accepted, type_)| accepted.iter().any(|accepted| type_.overlaps(*accepted)))
 }
 
-/// Returns the type of an expression, which must be one of `expected`, or the first error.
+/// Resolves an expression and returns its type, which must be one of `result`, and the variables that it reads;
+/// or the first error.
 pub(super) fn check(
-    node: &Expr,
+    node: &mut Expr,
     environment: &Environment<'_>,
     result: &[Type<'_>],
-) -> Result<Type<'static>, ExpressionError> {
+) -> Result<(Type<'static>, Vec<String>), ExpressionError> {
     let scope = environment.variables.iter().map(|(name, type_)| ((*name).to_string(), *type_)).collect();
-    let found = Checker { scope, environment }.check(node)?;
-    if result.iter().any(|expected| expected.overlaps(found)) {
-        Ok(found.without_schema())
-    } else {
+    let mut checker = Checker { scope, environment, uses: Vec::new(), invalid_pattern: None };
+    let found = checker.check(node)?;
+    if !result.iter().any(|expected| expected.overlaps(found)) {
         let expected = result.first().map_or("dyn", |expected| expected.name());
-        Err(fault(node.at, format!("cel expression must evaluate to a {expected}")))
+        return Err(fault(node.at, format!("cel expression must evaluate to a {expected}")));
     }
+    checker.invalid_pattern.map_or(Ok((found.without_schema(), checker.uses)), Err)
 }
 
 struct Checker<'s, 'e> {
+    /// The variables in scope, those of the environment first.
     scope: Vec<(String, Type<'s>)>,
     environment: &'e Environment<'s>,
+    /// The variables of the environment that the expression reads.
+    uses: Vec<String>,
+    /// The first invalid pattern, which is reported if the types are right.
+    invalid_pattern: Option<ExpressionError>,
 }
 
 impl<'s> Checker<'s, '_> {
-    fn check(&mut self, node: &Expr) -> Result<Type<'s>, ExpressionError> {
-        Ok(match &node.kind {
+    fn check(&mut self, node: &mut Expr) -> Result<Type<'s>, ExpressionError> {
+        let at = node.at;
+        Ok(match &mut node.kind {
             ExprKind::Literal(literal) => match literal {
                 Literal::Bool(_) => Type::Bool,
                 Literal::Int(_) => Type::Int,
@@ -168,60 +179,73 @@ impl<'s> Checker<'s, '_> {
                 Literal::Null => Type::Null,
             },
             ExprKind::Ident(name) => {
-                let name = name.trim_start_matches('.');
+                if let Some(absolute) = name.strip_prefix('.') {
+                    *name = absolute.to_string();
+                }
                 match self.find(name) {
-                    Some(type_) => type_.resolved(),
+                    Some((place, type_)) => {
+                        if place < self.environment.variables.len() && !self.uses.contains(name) {
+                            self.uses.push(name.clone());
+                        }
+                        type_.resolved()
+                    }
                     None if type_named(name).is_some() => Type::Dyn,
-                    None => return Err(undeclared(node.at, name)),
+                    None => return Err(undeclared(at, name)),
                 }
             }
             ExprKind::Select(select) if self.is_composed(&select.operand) => {
-                match self.environment.composed_type(&select.field) {
-                    Some(_) if select.test => Type::Bool,
-                    Some(type_) => type_,
-                    None => return Err(fault(node.at, format!("undefined field '{}'", select.field))),
-                }
+                let field = std::mem::take(&mut select.field);
+                let Some(type_) = self.environment.composed_type(&field) else {
+                    return Err(fault(at, format!("undefined field '{field}'")));
+                };
+                let is_test = select.test;
+                node.kind =
+                    if is_test { ExprKind::Literal(Literal::Bool(true)) } else { ExprKind::Composed(field) };
+                if is_test { Type::Bool } else { type_ }
             }
-            ExprKind::Select(select) => self.select(node.at, select)?,
+            ExprKind::Composed(_) => unreachable!("an expression is checked once"),
+            ExprKind::Select(select) => self.select(at, select)?,
             ExprKind::List(items, _) => {
-                items.iter().try_for_each(|item| self.check(item).map(drop))?;
+                items.iter_mut().try_for_each(|item| self.check(item).map(drop))?;
                 Type::List
             }
             ExprKind::Map(entries) => {
                 for entry in entries {
-                    self.check(&entry.key)?;
-                    self.check(&entry.value)?;
+                    self.check(&mut entry.key)?;
+                    self.check(&mut entry.value)?;
                 }
                 Type::Map
             }
-            ExprKind::Call(call) => self.call(node.at, call)?,
-            ExprKind::Message(message) => self.message(node.at, message)?,
+            ExprKind::Call(call) => self.call(at, call)?,
+            ExprKind::Message(message) => self.message(at, message)?,
             ExprKind::Comprehension(fold) => self.fold(fold)?,
             ExprKind::Bind { variable, value, expression } => {
                 let type_ = self.check(value)?;
-                self.within(&[(variable, type_)], expression)?
+                self.within(&[(variable.as_str(), type_)], expression)?
             }
             ExprKind::OptionalMap { of, variable, expression, .. } => {
                 self.check(of)?;
-                self.within(&[(variable, Type::Dyn)], expression)?;
+                self.within(&[(variable.as_str(), Type::Dyn)], expression)?;
                 Type::Dyn
             }
             ExprKind::Pairs(pairs) => self.pairs(pairs)?,
         })
     }
 
-    fn fold(&mut self, fold: &Comprehension) -> Result<Type<'s>, ExpressionError> {
-        let range = self.check(&fold.range)?;
+    fn fold(&mut self, fold: &mut Comprehension) -> Result<Type<'s>, ExpressionError> {
+        let range = self.check(&mut fold.range)?;
         let item = range.iterated().ok_or_else(|| no_range(fold.range.at, range))?;
-        let accumulator = self.check(&fold.init)?;
+        let accumulator = self.check(&mut fold.init)?;
         let both = [(ACCUMULATOR, accumulator), (fold.variable.as_str(), item)];
-        self.within(&both, &fold.condition)?;
-        self.within(&both, &fold.step)?;
-        // A filter keeps the type of its items.
-        match (self.within(&both[..1], &fold.result)?, range) {
-            (Type::List, Type::Schema(_)) if is_filter(&fold.step, &fold.variable) => Ok(range),
-            (result, _) => Ok(result),
-        }
+        self.within(&both, &mut fold.condition)?;
+        self.within(&both, &mut fold.step)?;
+        let result = self.within(&both[..1], &mut fold.result)?;
+        // A filter of a list has the type of the list.
+        let is_filter = matches!(fold.appended(), Some((Some(_), item)) if item.is_ident(&fold.variable));
+        Ok(match (result, range) {
+            (Type::List, Type::Schema(_)) if is_filter => range,
+            (result, _) => result,
+        })
     }
 
     /// Returns true for the name `variables`, unless a macro's variable hides it.
@@ -230,7 +254,7 @@ impl<'s> Checker<'s, '_> {
     }
 
     /// Checks an object literal. The type names of nested literals must match their positions in it.
-    fn message(&mut self, at: usize, message: &Message) -> Result<Type<'s>, ExpressionError> {
+    fn message(&mut self, at: usize, message: &mut Message) -> Result<Type<'s>, ExpressionError> {
         let name = message.type_name.as_str();
         let type_ = match name {
             "Object" => Type::ObjectLiteral,
@@ -241,13 +265,13 @@ impl<'s> Checker<'s, '_> {
         if !self.environment.writes_objects {
             return Err(undeclared(at, name));
         }
-        for entry in &message.fields {
+        for entry in &mut message.fields {
             let field = unescape(&entry.name);
             if matches!(type_, Type::JsonPatch) && !["op", "path", "from", "value"].contains(&field.as_str())
             {
                 return Err(fault(at, format!("undefined field '{field}'")));
             }
-            self.check(&entry.value)?;
+            self.check(&mut entry.value)?;
             let parts = match &entry.value.kind {
                 ExprKind::List(items, _) => items.as_slice(),
                 _ => std::slice::from_ref(&entry.value),
@@ -262,12 +286,13 @@ impl<'s> Checker<'s, '_> {
                     return Err(fault(at, message));
                 }
             }
+            entry.name = field;
         }
         Ok(type_)
     }
 
     /// Checks an expression with additional variables.
-    fn within(&mut self, names: &[(&str, Type<'s>)], node: &Expr) -> Result<Type<'s>, ExpressionError> {
+    fn within(&mut self, names: &[(&str, Type<'s>)], node: &mut Expr) -> Result<Type<'s>, ExpressionError> {
         let before = self.scope.len();
         self.scope.extend(names.iter().map(|(name, type_)| ((*name).to_string(), *type_)));
         let checked = self.check(node);
@@ -275,14 +300,14 @@ impl<'s> Checker<'s, '_> {
         checked
     }
 
-    fn pairs(&mut self, pairs: &PairsMacro) -> Result<Type<'s>, ExpressionError> {
-        let range = self.check(&pairs.range)?;
+    fn pairs(&mut self, pairs: &mut PairsMacro) -> Result<Type<'s>, ExpressionError> {
+        let range = self.check(&mut pairs.range)?;
         let (key, value) = range.entries().ok_or_else(|| no_range(pairs.range.at, range))?;
         let both = [(pairs.key.as_str(), key), (pairs.value.as_str(), value)];
-        if let Some(filter) = &pairs.filter {
+        if let Some(filter) = &mut pairs.filter {
             self.within(&both, filter)?;
         }
-        self.within(&both, &pairs.expression)?;
+        self.within(&both, &mut pairs.expression)?;
         Ok(match pairs.kind {
             PairKind::All | PairKind::Exists | PairKind::ExistsOne => Type::Bool,
             PairKind::List => Type::List,
@@ -291,8 +316,14 @@ impl<'s> Checker<'s, '_> {
     }
 
     /// Checks a constant format string and its arguments.
-    fn format(&mut self, at: usize, format: &str, arguments: &[Expr]) -> Result<Type<'s>, ExpressionError> {
-        let types = arguments.iter().map(|argument| self.check(argument)).collect::<Result<Vec<_>, _>>()?;
+    fn format(
+        &mut self,
+        at: usize,
+        format: &str,
+        arguments: &mut [Expr],
+    ) -> Result<Type<'s>, ExpressionError> {
+        let types =
+            arguments.iter_mut().map(|argument| self.check(argument)).collect::<Result<Vec<_>, _>>()?;
         format::check(format, &types).map_err(|(index, error)| {
             let argument = index.and_then(|index| arguments.get(index));
             fault(argument.map_or(at, |argument| argument.at), error)
@@ -300,17 +331,20 @@ impl<'s> Checker<'s, '_> {
         Ok(Type::Text)
     }
 
-    fn find(&self, name: &str) -> Option<Type<'s>> {
-        self.scope.iter().rev().find(|(known, _)| known == name).map(|(_, type_)| *type_)
+    /// Returns the place of a variable in the scope, and its type.
+    fn find(&self, name: &str) -> Option<(usize, Type<'s>)> {
+        let place = self.scope.iter().rposition(|(known, _)| known == name)?;
+        Some((place, self.scope[place].1))
     }
 
-    fn select(&mut self, at: usize, select: &Select) -> Result<Type<'s>, ExpressionError> {
-        let of = self.check(&select.operand)?;
-        let field = unescape(&select.field);
+    fn select(&mut self, at: usize, select: &mut Select) -> Result<Type<'s>, ExpressionError> {
+        let of = self.check(&mut select.operand)?;
+        select.field = unescape(&select.field);
+        let field = select.field.as_str();
         let found = match of {
             Type::Dyn | Type::Map => Type::Dyn,
             Type::Schema(schema) | Type::Object(schema) if schema.type_.as_deref() != Some("array") => {
-                match (of.of_every_object(&field), field_schema(Some(schema), &field)) {
+                match (of.of_every_object(field), field_schema(Some(schema), field)) {
                     (Some(type_), _) => type_,
                     (None, Some(schema)) => Type::of_schema(schema),
                     (None, None) => return Err(fault(at, format!("undefined field '{field}'"))),
@@ -324,32 +358,38 @@ impl<'s> Checker<'s, '_> {
         Ok(if select.test { Type::Bool } else { found })
     }
 
-    fn call(&mut self, at: usize, call: &Call) -> Result<Type<'s>, ExpressionError> {
-        if let Some((format, arguments)) = constant_format(call) {
-            return self.format(at, format, arguments);
-        }
-        let mut name = call.name.as_str();
-        let namespaced;
-        let mut types = Vec::new();
-        match call.target.as_deref() {
-            Some(Expr { kind: ExprKind::Ident(namespace), .. })
+    fn call(&mut self, at: usize, call: &mut Call) -> Result<Type<'s>, ExpressionError> {
+        match (
+            call.name.as_str(),
+            call.target.as_deref().map(|target| &target.kind),
+            call.args.as_mut_slice(),
+        ) {
+            (
+                "format",
+                Some(ExprKind::Literal(Literal::Text(format))),
+                [Expr { kind: ExprKind::List(items, _), .. }],
+            ) => return self.format(at, format, items),
+            ("_?._", _, [_, Expr { kind: ExprKind::Literal(Literal::Text(field)), .. }]) => {
+                *field = unescape(field);
+            }
+            (name, Some(ExprKind::Ident(namespace)), _)
                 if NAMESPACES.contains(&namespace.as_str()) && self.find(namespace).is_none() =>
             {
-                namespaced = format!("{namespace}.{name}");
-                name = &namespaced;
+                call.name = format!("{namespace}.{name}");
+                call.target = None;
             }
-            Some(target) => types.push(self.check(target)?),
-            None => {}
+            _ => {}
         }
-        for arg in &call.args {
-            types.push(self.check(arg)?);
+        let mut types = Vec::new();
+        for part in call.target.as_deref_mut().into_iter().chain(&mut call.args) {
+            types.push(self.check(part)?);
         }
+        self.compile_pattern(at, call);
+        let name = call.name.as_str();
         let no_overload = || {
             let (target, args) = match call.target {
-                Some(_) if !types.is_empty() && !name.contains('.') => {
-                    (format!("{}.", types[0].name()), &types[1..])
-                }
-                _ => (String::new(), types.as_slice()),
+                Some(_) => (format!("{}.", types[0].name()), &types[1..]),
+                None => (String::new(), types.as_slice()),
             };
             let args: Vec<&str> = args.iter().map(|type_| type_.name()).collect();
             let message =
@@ -384,17 +424,23 @@ impl<'s> Checker<'s, '_> {
             _ => result_of(name).ok_or_else(|| undeclared(at, name)),
         }
     }
-}
 
-/// Returns the format string and the arguments of `'…'.format([…])`, if both are written out.
-fn constant_format(call: &Call) -> Option<(&str, &[Expr])> {
-    match (call.name.as_str(), call.target.as_deref().map(|target| &target.kind), call.args.as_slice()) {
-        (
-            "format",
-            Some(ExprKind::Literal(Literal::Text(format))),
-            [Expr { kind: ExprKind::List(items, _), .. }],
-        ) => Some((format, items)),
-        _ => None,
+    /// Compiles the regular expression of a call, if it is constant.
+    fn compile_pattern(&mut self, at: usize, call: &mut Call) {
+        let pattern = match (call.name.as_str(), &call.target, call.args.as_slice()) {
+            ("matches" | "find" | "findAll", Some(_), [pattern, ..]) | ("matches", None, [_, pattern]) => {
+                pattern
+            }
+            _ => return,
+        };
+        let ExprKind::Literal(Literal::Text(text)) = &pattern.kind else { return };
+        match pattern::compile(text) {
+            Ok(pattern) => call.pattern = Some(pattern),
+            Err(reason) => {
+                let message = format!("invalid matches argument: error parsing regexp: {reason}");
+                self.invalid_pattern.get_or_insert(fault(at, message));
+            }
+        }
     }
 }
 
@@ -408,12 +454,4 @@ fn no_range(at: usize, type_: Type<'_>) -> ExpressionError {
 
 fn undeclared(at: usize, name: &str) -> ExpressionError {
     fault(at, format!("undeclared reference to '{name}' (in container '')"))
-}
-
-/// Returns true if a step appends its item unchanged.
-fn is_filter(step: &Expr, variable: &str) -> bool {
-    let ExprKind::Call(choose) = &step.kind else { return false };
-    let Some(Expr { kind: ExprKind::Call(add), .. }) = choose.args.get(1) else { return false };
-    let Some(Expr { kind: ExprKind::List(items, _), .. }) = add.args.get(1) else { return false };
-    choose.name == "_?_:_" && matches!(items.as_slice(), [item] if item.is_ident(variable))
 }

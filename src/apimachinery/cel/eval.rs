@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::node::{LoopStep, MacroLoop, Node, PairKind, Pairs, type_named};
+use super::names::type_named;
 use super::operators;
-use super::syntax::ACCUMULATOR;
-use super::values::{Outcome, Val};
+use super::syntax::{ACCUMULATOR, Call, Comprehension, Expr, ExprKind, Literal, PairKind, PairsMacro};
+use super::values::{Outcome, Text, Val};
 use super::{Budget, Error, functions, other};
 
 /// Named expressions that other expressions read. Each is evaluated at its first read, and all have the same
@@ -16,13 +16,13 @@ use super::{Budget, Error, functions, other};
 pub struct CompositionContext<'a> {
     /// The variables of all the expressions.
     pub(super) variables: Vec<(&'a str, Val<'a>)>,
-    nodes: Vec<(&'a str, &'a Node)>,
+    nodes: Vec<(&'a str, &'a Expr)>,
     outcomes: RefCell<BTreeMap<&'a str, Outcome<'a>>>,
 }
 
 impl<'a> CompositionContext<'a> {
     /// Expressions with their names; each may read those before it.
-    pub(super) fn new(variables: Vec<(&'a str, Val<'a>)>, nodes: Vec<(&'a str, &'a Node)>) -> Self {
+    pub(super) fn new(variables: Vec<(&'a str, Val<'a>)>, nodes: Vec<(&'a str, &'a Expr)>) -> Self {
         Self { variables, nodes, outcomes: RefCell::default() }
     }
 
@@ -61,78 +61,44 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         self.budget.take(steps)
     }
 
-    pub(super) fn eval(&mut self, node: &'a Node) -> Outcome<'a> {
+    pub(super) fn eval(&mut self, node: &'a Expr) -> Outcome<'a> {
         self.take(1)?;
-        match node {
-            Node::Literal(literal) => Ok(Val::of_literal(literal)),
-            Node::Variable(name) => self.variable(name),
-            Node::Select { of, field, test, optional } => {
-                let of = self.eval(of)?;
-                self.take(of.search_cost())?;
-                select(&of, field, *test, *optional, self.budget)
-            }
-            Node::Call { name, target, args, pattern } => {
-                if name == "@not_strictly_false" {
-                    return match self.eval(&args[0]) {
-                        Err(Error::Budget) => Err(Error::Budget),
-                        Ok(Val::Bool(false)) => Ok(Val::Bool(false)),
-                        _ => Ok(Val::Bool(true)),
-                    };
-                }
-                let mut values = Vec::with_capacity(args.len() + 1);
-                if let Some(target) = target {
-                    values.push(self.eval(target)?);
-                }
-                for arg in args {
-                    values.push(self.eval(arg)?);
-                }
-                if let Some(value) = operators::apply(name, &values, self.budget)? {
-                    return Ok(value);
-                }
-                functions::call(name, target.is_some(), &values, pattern.as_deref(), self.budget)
-            }
-            Node::And(a, b) => self.logical(a, b, false),
-            Node::Or(a, b) => self.logical(a, b, true),
-            Node::Choose(when, yes, no) => match self.eval(when)? {
-                Val::Bool(true) => self.eval(yes),
-                Val::Bool(false) => self.eval(no),
-                _ => Err(Error::Overload("_?_:_".into())),
-            },
-            Node::List(items) => {
+        match &node.kind {
+            ExprKind::Literal(literal) => Ok(Val::of_literal(literal)),
+            ExprKind::Ident(name) => self.variable(name),
+            ExprKind::Select(select) => self.select(&select.operand, &select.field, select.test, false),
+            ExprKind::Call(call) => self.call(call),
+            ExprKind::List(items, optional) => {
                 let mut list = Vec::with_capacity(items.len());
-                for (item, optional) in items {
+                for (i, item) in items.iter().enumerate() {
                     match self.eval(item)? {
-                        Val::Optional(value) if *optional => list.extend(value.map(|value| (*value).clone())),
+                        Val::Optional(value) if optional.binary_search(&i).is_ok() => {
+                            list.extend(value.map(|value| (*value).clone()));
+                        }
                         value => list.push(value),
                     }
                 }
                 Ok(Val::list(list))
             }
-            Node::Map(entries) => {
-                let mut map: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len());
-                for (key, value, optional) in entries {
-                    let key = self.eval(key)?;
-                    let value = match self.eval(value)? {
-                        Val::Optional(None) if *optional => continue,
-                        Val::Optional(Some(value)) if *optional => (*value).clone(),
-                        value => value,
-                    };
-                    if !matches!(
-                        key,
-                        Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::Text(_)
-                    ) {
-                        return Err(other(format!("unsupported key type: {}", key.type_name())));
-                    }
-                    self.take(map.len() as u64 / 10)?;
-                    if map.iter().any(|(known, _)| known.equals_plainly(&key)) {
-                        return Err(other("Failed with repeated key"));
-                    }
-                    map.push((key, value));
+            ExprKind::Map(entries) => {
+                let mut map = Vec::with_capacity(entries.len());
+                for entry in entries {
+                    let key = self.eval(&entry.key)?;
+                    self.add_entry(&mut map, key, &entry.value, entry.optional)?;
                 }
                 Ok(Val::Map(Rc::new(map)))
             }
-            Node::Fold(fold) => self.fold(fold),
-            Node::OptionalMap { of, variable, expression, flat } => match self.eval(of)? {
+            // The checker has verified that such a type may be written as a literal.
+            ExprKind::Message(message) => {
+                let mut map = Vec::with_capacity(message.fields.len());
+                for field in &message.fields {
+                    let name = Val::Text(Text::Lent(&field.name));
+                    self.add_entry(&mut map, name, &field.value, field.optional)?;
+                }
+                Ok(Val::Map(Rc::new(map)))
+            }
+            ExprKind::Comprehension(fold) => self.fold(fold),
+            ExprKind::OptionalMap { of, variable, expression, flat } => match self.eval(of)? {
                 Val::Optional(None) => Ok(Val::Optional(None)),
                 Val::Optional(Some(value)) => {
                     let made = self.within(variable, (*value).clone(), expression)?;
@@ -140,27 +106,85 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 }
                 _ => Err(Error::Overload("optMap".into())),
             },
-            Node::Pairs(pairs) => self.pairs(pairs),
-            Node::Bind { variable, value, expression } => {
+            ExprKind::Pairs(pairs) => self.pairs(pairs),
+            ExprKind::Bind { variable, value, expression } => {
                 let value = self.eval(value)?;
                 self.within(variable, value, expression)
             }
-            Node::Composed(name) => match self.composed {
+            ExprKind::Composed(name) => match self.composed {
                 Some(composed) => composed.value(name, self.budget),
                 None => Err(other(format!("no such key: {name}"))),
             },
         }
     }
 
+    fn call(&mut self, call: &'a Call) -> Outcome<'a> {
+        match (call.name.as_str(), call.args.as_slice()) {
+            ("_&&_", [a, b]) => self.logical(a, b, false),
+            ("_||_", [a, b]) => self.logical(a, b, true),
+            ("_?_:_", [when, yes, no]) => match self.eval(when)? {
+                Val::Bool(true) => self.eval(yes),
+                Val::Bool(false) => self.eval(no),
+                _ => Err(Error::Overload("_?_:_".into())),
+            },
+            ("_?._", [of, Expr { kind: ExprKind::Literal(Literal::Text(field)), .. }]) => {
+                self.select(of, field, false, true)
+            }
+            ("@not_strictly_false", [of]) => match self.eval(of) {
+                Err(Error::Budget) => Err(Error::Budget),
+                Ok(Val::Bool(false)) => Ok(Val::Bool(false)),
+                _ => Ok(Val::Bool(true)),
+            },
+            (name, args) => {
+                let parts = call.target.as_deref().into_iter().chain(args);
+                let values = parts.map(|part| self.eval(part)).collect::<Result<Vec<_>, _>>()?;
+                if let Some(value) = operators::apply(name, &values, self.budget)? {
+                    return Ok(value);
+                }
+                functions::call(name, call.target.is_some(), &values, call.pattern.as_ref(), self.budget)
+            }
+        }
+    }
+
+    fn select(&mut self, of: &'a Expr, field: &str, test: bool, optional: bool) -> Outcome<'a> {
+        let of = self.eval(of)?;
+        self.take(of.search_cost())?;
+        select(&of, field, test, optional, self.budget)
+    }
+
+    /// Evaluates the value of an entry and adds it to a map.
+    fn add_entry(
+        &mut self,
+        map: &mut Vec<(Val<'a>, Val<'a>)>,
+        key: Val<'a>,
+        value: &'a Expr,
+        optional: bool,
+    ) -> Result<(), Error> {
+        let value = match self.eval(value)? {
+            Val::Optional(None) if optional => return Ok(()),
+            Val::Optional(Some(value)) if optional => (*value).clone(),
+            value => value,
+        };
+        if !matches!(key, Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::Text(_)) {
+            return Err(other(format!("unsupported key type: {}", key.type_name())));
+        }
+        self.take(map.len() as u64 / 10)?;
+        if map.iter().any(|(known, _)| known.equals_plainly(&key)) {
+            return Err(other("Failed with repeated key"));
+        }
+        map.push((key, value));
+        Ok(())
+    }
+
     /// Evaluates an expression with an additional variable.
-    fn within(&mut self, variable: &'a str, value: Val<'a>, expression: &'a Node) -> Outcome<'a> {
+    fn within(&mut self, variable: &'a str, value: Val<'a>, expression: &'a Expr) -> Outcome<'a> {
         self.variables.push((variable, Ok(value)));
         let made = self.eval(expression);
         self.variables.pop();
         made
     }
 
-    fn pairs(&mut self, pairs: &'a Pairs) -> Outcome<'a> {
+    fn pairs(&mut self, pairs: &'a PairsMacro) -> Outcome<'a> {
         let range = self.eval(&pairs.range)?;
         let found = range.pairs().ok_or_else(|| {
             Error::Overload("comprehension over a value that is neither a list nor a map".into())
@@ -229,7 +253,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
 
     /// Evaluates `&&` or `||`. The value `decides` determines the result regardless of the other operand,
     /// even if that is an error.
-    fn logical(&mut self, a: &'a Node, b: &'a Node, decides: bool) -> Outcome<'a> {
+    fn logical(&mut self, a: &'a Expr, b: &'a Expr, decides: bool) -> Outcome<'a> {
         let first = self.eval(a);
         match &first {
             Ok(Val::Bool(value)) if *value == decides => return first,
@@ -246,18 +270,18 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         }
     }
 
-    fn fold(&mut self, fold: &'a MacroLoop) -> Outcome<'a> {
+    fn fold(&mut self, fold: &'a Comprehension) -> Outcome<'a> {
         let range = self.eval(&fold.range)?;
         let items = range.iterated().ok_or_else(|| {
             Error::Overload("comprehension over a value that is neither a list nor a map".into())
         })?;
         self.take(items.len() as u64 + items.iter().map(Val::decoding_cost).sum::<u64>())?;
-        let accumulated = match &fold.step {
-            LoopStep::Append { when, item } => self.append(&fold.variable, items, when.as_ref(), item),
-            LoopStep::Any(step) => {
+        let accumulated = match fold.appended() {
+            Some((when, item)) => self.append(&fold.variable, items, when, item),
+            None => {
                 let init = self.eval(&fold.init);
                 self.variables.push((ACCUMULATOR, init));
-                let ended = self.steps(fold, step, items);
+                let ended = self.steps(fold, items);
                 let accumulated = self.variables.pop().map_or(Ok(Val::Null), |(_, value)| value);
                 ended?;
                 accumulated
@@ -272,7 +296,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         result
     }
 
-    fn steps(&mut self, fold: &'a MacroLoop, step: &'a Node, items: Vec<Val<'a>>) -> Result<(), Error> {
+    fn steps(&mut self, fold: &'a Comprehension, items: Vec<Val<'a>>) -> Result<(), Error> {
         for item in items {
             match self.eval(&fold.condition) {
                 Ok(Val::Bool(false)) => break,
@@ -280,7 +304,7 @@ impl<'a, 'b> Evaluation<'a, 'b> {
                 _ => {}
             }
             self.variables.push((&fold.variable, Ok(item)));
-            let next = self.eval(step);
+            let next = self.eval(&fold.step);
             self.variables.pop();
             if let Err(Error::Budget) = next {
                 return Err(Error::Budget);
@@ -296,8 +320,8 @@ impl<'a, 'b> Evaluation<'a, 'b> {
         &mut self,
         variable: &'a str,
         items: Vec<Val<'a>>,
-        when: Option<&'a Node>,
-        item: &'a Node,
+        when: Option<&'a Expr>,
+        item: &'a Expr,
     ) -> Outcome<'a> {
         let mut list = Vec::new();
         for value in items {

@@ -1,8 +1,7 @@
 //! Expressions, compiled once and evaluated many times.
 
 use super::eval::{CompositionContext, Evaluation};
-use super::node::{ExpressionError, Node, VARIABLES, fault};
-use super::reader::Reader;
+use super::names::{ExpressionError, VARIABLES, fault};
 use super::syntax::{self, Expr, ExprKind};
 use super::types::{Environment, Type};
 use super::{Budget, Error, Val, check, cost};
@@ -15,7 +14,7 @@ const MAX_DEPTH: usize = 100;
 /// A compiled expression.
 #[derive(Debug)]
 pub struct Program {
-    root: Node,
+    root: Expr,
     uses: Vec<String>,
     result: Type<'static>,
     /// The nesting of the expression's evaluation, including the expressions that it reads.
@@ -51,13 +50,11 @@ impl Program {
         environment: &Environment<'_>,
         result: &[Type<'_>],
     ) -> Result<Self, ExpressionError> {
-        let parsed = syntax::parse(source)?;
-        let depth = depth(&parsed, environment, 0)?;
-        let result = check::check(&parsed, environment, result)?;
-        let mut reader = Reader::new(environment.composed_names());
-        let root = reader.read(&parsed)?;
-        let cost = environment.sizes.map(|sizes| cost::estimate(&parsed, sizes));
-        Ok(Self { root, uses: reader.uses, result, depth, cost })
+        let mut root = syntax::parse(source)?;
+        let depth = depth(&root, environment, 0)?;
+        let (result, uses) = check::check(&mut root, environment, result)?;
+        let cost = environment.sizes.map(|sizes| cost::estimate(&root, sizes));
+        Ok(Self { root, uses, result, depth, cost })
     }
 
     /// Returns the maximum cost, if its environment has the sizes of values.

@@ -244,11 +244,6 @@ impl<'s> Environment<'s> {
         self.compose(name, Type::Dyn, 0);
     }
 
-    /// Returns the names of the expressions that are readable as `variables.NAME`.
-    pub(super) fn composed_names(&self) -> Vec<String> {
-        self.composed.iter().map(|named| named.name.clone()).collect()
-    }
-
     /// Returns true if any expression is readable as `variables.NAME`.
     pub(super) fn is_composed(&self) -> bool {
         !self.composed.is_empty()

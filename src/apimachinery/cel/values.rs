@@ -16,8 +16,8 @@ use serde_json::Value;
 use super::authorization_check::Authority;
 use super::doubles;
 use super::durations::duration;
-use super::node::Literal;
 use super::semver::SemanticVersion;
+use super::syntax::Literal;
 use super::{Budget, Error};
 use object::quantity::Amount;
 

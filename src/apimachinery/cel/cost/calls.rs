@@ -4,8 +4,7 @@ use super::kind::Kind;
 use super::size::{PER_LETTER, PER_PATTERN_LETTER, Size, scaled};
 use super::{Entries, MAKE_LIST, Value, ValueOrigin};
 use crate::cel::check;
-use crate::cel::node::Literal;
-use crate::cel::syntax::{Expr, ExprKind};
+use crate::cel::syntax::{Expr, ExprKind, Literal};
 use crate::cel::types::Type;
 
 /// The cost of an authorizer check: the limit of an expression in Kubernetes allows two.
@@ -272,11 +271,9 @@ pub(super) fn result<'d>(
         "optional.none" => Kind::optional(Kind::Dyn),
         "_?._" => match (first, nodes.get(1).map(|node| &node.kind)) {
             (Kind::Optional(of), Some(ExprKind::Literal(Literal::Text(name)))) => {
-                Kind::optional(of.field(&super::unescape(name)))
+                Kind::optional(of.field(name))
             }
-            (of, Some(ExprKind::Literal(Literal::Text(name)))) => {
-                Kind::optional(of.field(&super::unescape(name)))
-            }
+            (of, Some(ExprKind::Literal(Literal::Text(name)))) => Kind::optional(of.field(name)),
             _ => Kind::optional(Kind::Dyn),
         },
         "_+_" | "_-_" | "_*_" | "_/_" | "_%_" => {

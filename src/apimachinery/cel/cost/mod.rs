@@ -14,8 +14,9 @@ use self::calls::CallEstimate;
 use self::kind::Kind;
 use self::size::Size;
 use super::decl_type::{self, DeclType, KEY};
-use super::node::{Literal, NAMESPACES, PairKind, unescape};
-use super::syntax::{ACCUMULATOR, Call, Comprehension, Expr, ExprKind, MapEntry, PairsMacro, Select};
+use super::syntax::{
+    ACCUMULATOR, Call, Comprehension, Expr, ExprKind, Literal, MapEntry, PairKind, PairsMacro, Select,
+};
 
 /// The cost of reading a variable or a field.
 const READ: u64 = 1;
@@ -98,8 +99,8 @@ impl<'d> Estimator<'d> {
     fn estimate(&mut self, node: &Expr) -> Estimate<'d> {
         match &node.kind {
             ExprKind::Literal(literal) => Estimate { cost: 0, value: of_literal(literal) },
-            ExprKind::Ident(name) => {
-                Estimate { cost: READ, value: self.variable(name.trim_start_matches('.')) }
+            ExprKind::Ident(name) | ExprKind::Composed(name) => {
+                Estimate { cost: READ, value: self.variable(name) }
             }
             ExprKind::Select(select) => self.select(select),
             ExprKind::Call(call) => self.call(call),
@@ -190,24 +191,16 @@ impl<'d> Estimator<'d> {
             return Estimate { cost: of.cost, value: Value::computed(Kind::Bool, None) };
         }
         let read = if matches!(of.value.kind, Kind::Map(_) | Kind::Object(_)) { READ } else { 0 };
-        let name = unescape(&select.field);
-        let kind = of.value.kind.field(&name);
-        let place = self.below(of.value.origin, |declared| declared.field(&name));
+        let kind = of.value.kind.field(&select.field);
+        let place = self.below(of.value.origin, |declared| declared.field(&select.field));
         Estimate { cost: of.cost.saturating_add(read), value: at(place, kind, None) }
     }
 
     fn call(&mut self, call: &Call) -> Estimate<'d> {
-        let (mut name, mut target) = (call.name.clone(), call.target.as_deref());
-        if let Some(Expr { kind: ExprKind::Ident(namespace), .. }) = target
-            && NAMESPACES.contains(&namespace.as_str())
-            && !self.scope.iter().any(|(known, _)| known == namespace)
-        {
-            name = format!("{namespace}.{name}");
-            target = None;
-        }
-        let target = target.map(|target| self.estimate(target));
+        let name = call.name.as_str();
+        let target = call.target.as_deref().map(|target| self.estimate(target));
         let args: Vec<Estimate<'d>> = call.args.iter().map(|arg| self.estimate(arg)).collect();
-        match (name.as_str(), args.as_slice()) {
+        match (name, args.as_slice()) {
             ("dyn", [of]) => {
                 let value = Value { origin: ValueOrigin::None, kind: Kind::Dyn, ..of.value.clone() };
                 return Estimate { cost: of.cost.saturating_add(1), value };
@@ -223,8 +216,8 @@ impl<'d> Estimator<'d> {
         let paid = args.iter().chain(&target).fold(0_u64, |sum, part| sum.saturating_add(part.cost));
         let values: Vec<&Value<'d>> = args.iter().map(|arg| &arg.value).collect();
         let target = target.as_ref().map(|target| &target.value);
-        let CallEstimate { cost, size, entries } = calls::call_estimate(&name, target, &values, &call.args);
-        let kind = calls::result(&name, target, &values, &call.args);
+        let CallEstimate { cost, size, entries } = calls::call_estimate(name, target, &values, &call.args);
+        let kind = calls::result(name, target, &values, &call.args);
         let value = Value { entries, ..Value::computed(kind, size) };
         Estimate { cost: paid.saturating_add(cost), value }
     }

@@ -1,7 +1,7 @@
 //! Expands macros: those of cel-go's standard library, and those of its extensions that Kubernetes enables.
 
-use super::{ACCUMULATOR, Call, Comprehension, Expr, ExprKind, PairsMacro, Select};
-use crate::cel::node::{ExpressionError, Literal, PairKind, fault};
+use super::{ACCUMULATOR, Call, Comprehension, Expr, ExprKind, Literal, PairKind, PairsMacro, Select};
+use crate::cel::names::{ExpressionError, fault};
 
 /// The name of the list that `sortBy` sorts, which no source can write.
 const SORT_INPUT: &str = "@__sortBy_input__";
@@ -37,7 +37,7 @@ pub(super) fn call(
         ("transformList", Some(range), 3 | 4) => pairs(PairKind::List, range, args)?,
         ("transformMap", Some(range), 3 | 4) => pairs(PairKind::Map, range, args)?,
         ("transformMapEntry", Some(range), 3 | 4) => pairs(PairKind::MapEntry, range, args)?,
-        (_, target, _) => ExprKind::Call(Call { name: name.into(), target: target.map(Box::new), args }),
+        (_, target, _) => ExprKind::Call(Call::new(name, target, args)),
     };
     Ok(Expr::new(at, kind))
 }
@@ -72,8 +72,7 @@ fn sort_by(at: usize, list: Expr, args: Vec<Expr>) -> Result<ExprKind, Expressio
     }
     let input = || Expr::new(at, ExprKind::Ident(SORT_INPUT.into()));
     let keys = Expr::new(at, comprehension(at, "map", input(), args)?);
-    let sorted =
-        Call { name: "@sortByAssociatedKeys".into(), target: Some(input().into()), args: vec![keys] };
+    let sorted = Call::new("@sortByAssociatedKeys", Some(input()), vec![keys]);
     Ok(ExprKind::Bind {
         variable: SORT_INPUT.into(),
         value: list.into(),

@@ -1,7 +1,7 @@
 //! The values of literals.
 
+use super::Literal;
 use super::lexer::TokenKind;
-use crate::cel::node::Literal;
 
 /// Returns the value of a literal token, or the reason why it has none. A number may have a sign.
 pub(super) fn parse(kind: TokenKind, text: &str, negative: bool) -> Result<Literal, String> {

@@ -1,5 +1,5 @@
 //! The syntax tree of an expression, and its parser: the grammar of cel-go with optional syntax. Macros are
-//! expanded; names and types are not resolved.
+//! expanded; the checker resolves names and types.
 //!
 //! Invariant: no tree is deeper than [`MAX_DEPTH`] and a few levels, so recursion over it is safe on any
 //! stack.
@@ -12,9 +12,9 @@ mod parser;
 #[cfg(test)]
 mod tests;
 
-pub(super) use parser::parse;
+use regex::Regex;
 
-use super::node::{Literal, PairKind};
+pub(super) use parser::parse;
 
 /// The limit on nesting: cel-go's.
 const MAX_DEPTH: usize = 250;
@@ -35,8 +35,10 @@ pub(super) struct Expr {
 #[derive(Debug)]
 pub(super) enum ExprKind {
     Literal(Literal),
-    /// A name, with its leading dot if it has one.
+    /// A name. The parser leaves its leading dot, which the checker removes.
     Ident(String),
+    /// The value of another expression: `variables.NAME`, resolved by the checker.
+    Composed(String),
     Select(Select),
     Call(Call),
     /// A list, and the positions of its optional items.
@@ -60,7 +62,18 @@ pub(super) enum ExprKind {
     Pairs(Box<PairsMacro>),
 }
 
-/// A field of an object; `test`: only its presence.
+#[derive(Clone, Debug)]
+pub(super) enum Literal {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+/// A field of an object; `test`: only its presence. The checker unescapes the field's name.
 #[derive(Debug)]
 pub(super) struct Select {
     pub(super) operand: Box<Expr>,
@@ -68,12 +81,20 @@ pub(super) struct Select {
     pub(super) test: bool,
 }
 
-/// A call of a function or operator.
+/// A call of a function or operator. The checker moves a namespace from the target to the name.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) name: String,
     pub(super) target: Option<Box<Expr>>,
     pub(super) args: Vec<Expr>,
+    /// The constant regular expression among the arguments, compiled by the checker.
+    pub(super) pattern: Option<Regex>,
+}
+
+impl Call {
+    fn new(name: &str, target: Option<Expr>, args: Vec<Expr>) -> Self {
+        Self { name: name.into(), target: target.map(Box::new), args, pattern: None }
+    }
 }
 
 #[derive(Debug)]
@@ -108,6 +129,35 @@ pub(super) struct Comprehension {
     pub(super) result: Expr,
 }
 
+impl Comprehension {
+    /// Returns the condition and the item of a step that only appends an item to the accumulator: those of `map`
+    /// and `filter`, whose lists would otherwise be copied for each item.
+    pub(super) fn appended(&self) -> Option<(Option<&Expr>, &Expr)> {
+        if let Some(item) = appended_item(&self.step) {
+            return Some((None, item));
+        }
+        let ExprKind::Call(Call { name, args, .. }) = &self.step.kind else { return None };
+        match args.as_slice() {
+            [when, yes, no] if name == "_?_:_" && no.is_ident(ACCUMULATOR) => {
+                Some((Some(when), appended_item(yes)?))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn appended_item(step: &Expr) -> Option<&Expr> {
+    let ExprKind::Call(Call { name, args, .. }) = &step.kind else { return None };
+    match args.as_slice() {
+        [list, Expr { kind: ExprKind::List(items, optional), .. }]
+            if name == "_+_" && list.is_ident(ACCUMULATOR) && items.len() == 1 && optional.is_empty() =>
+        {
+            items.first()
+        }
+        _ => None,
+    }
+}
+
 /// `range.all(key, value, expression)` and similar, some with a filter before the expression.
 #[derive(Debug)]
 pub(super) struct PairsMacro {
@@ -119,6 +169,20 @@ pub(super) struct PairsMacro {
     pub(super) expression: Expr,
 }
 
+/// The result of a macro over pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PairKind {
+    All,
+    Exists,
+    ExistsOne,
+    /// A list of the expression's values.
+    List,
+    /// A map of the same keys to the expression's values.
+    Map,
+    /// A map of the entries that the expression returns.
+    MapEntry,
+}
+
 impl Expr {
     fn new(at: usize, kind: ExprKind) -> Self {
         let deepest = kind.parts().iter().map(|part| part.depth).max();
@@ -126,7 +190,7 @@ impl Expr {
     }
 
     fn call(at: usize, name: &str, args: Vec<Self>) -> Self {
-        Self::new(at, ExprKind::Call(Call { name: name.into(), target: None, args }))
+        Self::new(at, ExprKind::Call(Call::new(name, None, args)))
     }
 
     /// Returns true if the expression is this name.
@@ -139,7 +203,7 @@ impl ExprKind {
     /// Returns the direct parts of the expression.
     pub(super) fn parts(&self) -> Vec<&Expr> {
         match self {
-            Self::Literal(_) | Self::Ident(_) => Vec::new(),
+            Self::Literal(_) | Self::Ident(_) | Self::Composed(_) => Vec::new(),
             Self::Select(select) => vec![&select.operand],
             Self::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
             Self::List(items, _) => items.iter().collect(),

@@ -1,8 +1,8 @@
 //! Parses an expression by recursive descent, and binary operators by their precedence.
 
 use super::lexer::{Token, TokenKind, tokens};
-use super::{Expr, ExprKind, Field, MAX_DEPTH, MapEntry, Message, Select, expansion, literal};
-use crate::cel::node::{ExpressionError, Literal, RESERVED, fault};
+use super::{Expr, ExprKind, Field, Literal, MAX_DEPTH, MapEntry, Message, Select, expansion, literal};
+use crate::cel::names::{ExpressionError, RESERVED, fault};
 
 type ParseResult<T> = Result<T, ExpressionError>;
 

@@ -2,8 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::{Expr, ExprKind, parse};
-use crate::cel::node::Literal;
+use super::{Expr, ExprKind, Literal, parse};
 use crate::cel::{Budget, DeclType, Environment, Program, Type, Val};
 
 /// Writes a tree: calls as `name(target; arguments)`, optional parts with a question mark.
@@ -18,7 +17,7 @@ fn text(node: &Expr) -> String {
         ExprKind::Literal(Literal::Uint(value)) => format!("{value}u"),
         ExprKind::Literal(Literal::Double(value)) => format!("{value:?}"),
         ExprKind::Literal(Literal::Null) => "null".into(),
-        ExprKind::Ident(name) => name.clone(),
+        ExprKind::Ident(name) | ExprKind::Composed(name) => name.clone(),
         ExprKind::Select(select) => {
             format!("{}.{}{}", text(&select.operand), select.field, if select.test { "~" } else { "" })
         }
