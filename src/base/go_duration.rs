@@ -9,10 +9,10 @@ pub fn nanoseconds(text: &str) -> Option<i64> {
     if rest == "0" {
         return Some(0);
     }
-    let mut nanos: i128 = 0;
     if rest.is_empty() {
         return None;
     }
+    let mut nanos: i128 = 0;
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let (number, tail) = rest.split_at(end);

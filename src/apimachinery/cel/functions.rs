@@ -16,7 +16,7 @@ use super::operators::position;
 use super::semver::SemanticVersion;
 use super::values::{FunctionResult, Outcome, Text, Val};
 use super::{Budget, Error, format, named_formats, other};
-use crate::pattern;
+use crate::{formats, pattern};
 use base::sort::SliceOrder;
 use object::quantity::Amount;
 
@@ -448,13 +448,19 @@ fn convert<'a>(to: &str, value: &Val<'a>) -> FunctionResult<'a> {
         ("uint", Val::Text(text)) => Val::Uint(text.parse().map_err(|_| bad("string", text))?),
         ("double", Val::Int(_) | Val::Uint(_)) => Val::Double(value.as_double()),
         ("double", Val::Text(text)) => Val::Double(text.parse().map_err(|_| bad("string", text))?),
-        ("timestamp", Val::Text(text)) => Val::Time(text.parse().map_err(|_| bad("string", text))?),
+        ("timestamp", Val::Text(text)) => Val::Time(timestamp(text).ok_or_else(|| bad("string", text))?),
         ("timestamp", Val::Int(second)) => {
             Val::Time(Timestamp::from_second(*second).map_err(|_| other("timestamp overflow"))?)
         }
         ("duration", Val::Text(text)) => Val::Duration(duration(text).ok_or_else(|| bad("string", text))?),
         _ => return Ok(None),
     }))
+}
+
+/// Reads a time as Go does, in the form of RFC 3339 with capitals.
+fn timestamp(text: &str) -> Option<Timestamp> {
+    let is_time = formats::holds("date-time", text) && !text.contains(['t', 'z']);
+    if is_time { text.parse().ok() } else { None }
 }
 
 /// Returns the result of a function that compares values with an order.

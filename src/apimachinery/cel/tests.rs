@@ -364,6 +364,10 @@ fn errors_of_a_run_are_in_cels_words_api_14() {
         ("self.port > 1", "no such overload: _>_"),
         ("optional.none().value() == 1", "optional.none() dereference"),
         ("duration('soon') == duration('1s')", "type conversion error from 'string' to 'duration': soon"),
+        (
+            "timestamp('2026-11-21 01:02:03Z') == self.at",
+            "type conversion error from 'string' to 'timestamp': 2026-11-21 01:02:03Z",
+        ),
         // A duration is 64 bits of nanoseconds.
         (
             "duration('3000000h') > duration('1s')",
