@@ -20,6 +20,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use object::conditions::{self, ConditionStatus};
+use object::owner::is_terminating;
 use object::pod::is_mirror;
 use object::well_known::annotation::PODIUM_FIRST_RESTORE;
 use object::{Key, Kind, Object, SharedObject, TypedKind};
@@ -96,24 +97,34 @@ impl<H: SnapshotHooks> SnapshotController<H> {
         Ok(archive)
     }
 
-    /// Takes a snapshot of the current state, so that a restore can be undone.
+    /// Takes a snapshot of the current state, so that a restore can be undone, and returns its name. A previous attempt
+    /// may have created the object; a snapshot that is older than the restore has another state, and stays as it is.
     async fn take_before(&self, restore: &SharedObject<ClusterRestore>) -> Result<String, SnapshotFailure> {
-        let name: String = format!("before-{}", restore.name()).chars().take(253).collect();
-        let name = name.trim_end_matches(['.', '-']).to_owned();
-        let made = ClusterSnapshot {
-            metadata: Key::new("", name.as_str()).metadata(),
-            spec: ClusterSnapshotSpec { claims: restore.spec.claims },
-            status: None,
-        };
-        match self.api.create_as(made) {
-            Ok(_) => {}
-            // A previous attempt has created the object.
-            Err(error) if error.is_already_exists() => {}
-            Err(error) => return Err(error.into()),
+        let mut number = 1;
+        loop {
+            let suffix = if number == 1 { String::new() } else { format!("-{number}") };
+            let name: String =
+                format!("before-{}", restore.name()).chars().take(253 - suffix.len()).collect();
+            let name = format!("{}{suffix}", name.trim_end_matches(['.', '-']));
+            let made = ClusterSnapshot {
+                metadata: Key::new("", name.as_str()).metadata(),
+                spec: ClusterSnapshotSpec { claims: restore.spec.claims },
+                status: None,
+            };
+            let exists = match self.api.create_as(made) {
+                Ok(_) => false,
+                Err(error) if error.is_already_exists() => true,
+                Err(error) => return Err(error.into()),
+            };
+            let snapshot = self.api.get_as::<ClusterSnapshot>(&Key::new("", name.as_str()))?;
+            let is_older = snapshot.metadata.creation_timestamp < restore.metadata.creation_timestamp;
+            if exists && (is_older || is_terminating(&snapshot.metadata)) {
+                number += 1;
+                continue;
+            }
+            self.sync_snapshot(&snapshot).await?;
+            return Ok(name);
         }
-        let snapshot = self.api.get_as::<ClusterSnapshot>(&Key::new("", name.as_str()))?;
-        self.sync_snapshot(&snapshot).await?;
-        Ok(name)
     }
 
     async fn execute(

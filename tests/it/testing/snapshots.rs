@@ -133,6 +133,23 @@ async fn a_cluster_comes_back_as_it_was_and_goes_back_again_safe_8() {
     assert_eq!(names, ["before-back", "before-forth", "good"]);
 }
 
+/// The snapshot of an earlier restore with the same name has an older state.
+#[tokio::test(start_paused = true)]
+async fn a_second_restore_of_the_same_name_saves_the_present_state_again_safe_8() {
+    let cluster = Cluster::builder().hollow_nodes(1).start().await.unwrap();
+    save(&cluster, "good").await;
+    let first = restore(&cluster, "back", "good").await;
+    podium_objects(&cluster, "ClusterRestore").delete("back", &DeleteParams::default()).await.unwrap();
+    create::<ConfigMap>(&cluster, json!({"metadata": {"name": "since"}, "data": {"a": "b"}})).await;
+    let second = restore(&cluster, "back", "good").await;
+    assert_eq!((&first["before"], &second["before"]), (&json!("before-back"), &json!("before-back-2")));
+    let maps = Api::<ConfigMap>::default_namespaced(cluster.client());
+    assert!(maps.get("since").await.is_err());
+    let undone = restore(&cluster, "undo", "before-back-2").await;
+    assert_eq!(undone["phase"], "Completed", "{undone}");
+    assert!(maps.get("since").await.is_ok());
+}
+
 /// SAFE-1: a pod that has not ended is not created a second time, regardless of the snapshot.
 #[tokio::test(start_paused = true)]
 async fn a_restore_does_not_duplicate_a_pod_of_a_silent_node_safe_8_safe_1() {
