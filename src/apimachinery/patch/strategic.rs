@@ -11,6 +11,7 @@ use super::PatchError;
 use super::order::{Identity, in_requested_order};
 use crate::schema::{Field, Graph, MergeRule, PatchStrategy, Shape, TypeId, graph};
 use base::sort::{CollectMap, SliceOrder};
+use object::go_format::go_type;
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -307,13 +308,7 @@ fn list(value: Value) -> Result<Vec<Value>, PatchError> {
     match value {
         Value::Array(elements) => Ok(elements),
         other => {
-            let found = match other {
-                Value::Null => "<nil>",
-                Value::Bool(_) => "bool",
-                Value::Number(_) => "int64",
-                Value::String(_) => "string",
-                _ => "map[string]interface {}",
-            };
+            let found = go_type(&other);
             Err(PatchError::Unprocessable(format!("expected a []interface {{}}, but received a {found}")))
         }
     }

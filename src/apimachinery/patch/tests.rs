@@ -268,6 +268,11 @@ fn refusals_read_as_in_kubernetes_api_2() {
             "expected a []interface {}, but received a string",
         ),
         (
+            json!({"spec": {"$setElementOrder/containers": 1.5}}),
+            422,
+            "expected a []interface {}, but received a float64",
+        ),
+        (
             json!({"spec": {"$setElementOrder/containers": [{"name": "a"}, {"name": "b"}],
                 "containers": [{"name": "b"}, {"name": "a"}]}}),
             400,
