@@ -99,7 +99,7 @@ impl TypeChecker {
             }
             (Shape::Map(values), Value::Object(entries)) => {
                 for (name, entry) in entries {
-                    self.below(name, name, |walk| walk.value(values, entry, holder, depth + 1));
+                    self.below(name, |walk| walk.value(values, entry, holder, depth + 1));
                 }
             }
             (Shape::List(items), Value::Array(elements)) => {
@@ -116,25 +116,22 @@ impl TypeChecker {
     }
 
     fn entry(&mut self, object: &ObjectType, name: &str, entry: &Value, depth: usize) {
-        match object.field(name) {
-            Some(field) => self.below(name, name, |walk| {
+        self.below(name, |walk| match object.field(name) {
+            Some(field) => {
                 walk.value(&field.shape_of(object, entry), entry, object.short_name(), depth + 1);
-            }),
-            None => self.below(name, name, |walk| {
-                if walk.report.unknown.len() < MAX_REPORTED {
-                    walk.report.unknown.push(walk.path.clone());
-                }
-            }),
-        }
+            }
+            None if walk.report.unknown.len() < MAX_REPORTED => walk.report.unknown.push(walk.path.clone()),
+            None => {}
+        });
     }
 
-    fn below(&mut self, step: &str, field: &str, inside: impl FnOnce(&mut Self)) {
+    fn below(&mut self, name: &str, inside: impl FnOnce(&mut Self)) {
         let lengths = (self.path.len(), self.fields.len());
-        for (text, part) in [(&mut self.path, step), (&mut self.fields, field)] {
+        for text in [&mut self.path, &mut self.fields] {
             if !text.is_empty() {
                 text.push('.');
             }
-            text.push_str(part);
+            text.push_str(name);
         }
         inside(self);
         self.path.truncate(lengths.0);
