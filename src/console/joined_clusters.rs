@@ -27,9 +27,6 @@ use console_toolkit::toast::Toast;
 /// The capacity of a cluster's message channel; a full channel holds back its watches.
 const CHANNEL_CAPACITY: usize = 64;
 
-/// The maximum number of screens' tasks that wait until their cluster answers.
-const MAX_WAITING_TASKS: usize = 64;
-
 /// The origin of the clusters: the kubeconfig, and the cluster that the console was started on.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterSources {
@@ -62,7 +59,7 @@ struct JoinedCluster {
     runner: Option<Runner>,
     /// Runners of earlier connections that still have changes in progress.
     retired: Vec<Runner>,
-    /// Tasks that screens started before the cluster answered.
+    /// Tasks that screens started before the cluster answered: at most one of each name for a screen that is open.
     waiting: Vec<Task>,
 }
 
@@ -195,14 +192,7 @@ impl JoinedCluster {
             (Job::Start(task), _, Some(runner)) => runner.start(task),
             (Job::Start(task), _, None) => {
                 self.cancel_waiting(task.screen, task.slot());
-                if self.waiting.len() < MAX_WAITING_TASKS {
-                    self.waiting.push(task);
-                } else {
-                    self.send_message(Message::Toast(Toast::failed(
-                        "too many views wait for this cluster: close this one, and open it again once the cluster \
-                         answers",
-                    )));
-                }
+                self.waiting.push(task);
             }
             (Job::Cancel(screen, slot), _, Some(runner)) => runner.cancel(screen, slot),
             (Job::Cancel(screen, slot), _, None) => self.cancel_waiting(screen, slot),
@@ -405,27 +395,23 @@ mod tests {
         assert_eq!(next(&mut inbox).await, "read-only: nothing was changed");
     }
 
+    /// A task replaces an earlier one of its screen with the same name, so the open screens bound the waiting tasks.
     #[tokio::test]
-    async fn a_view_over_the_limit_of_waiting_tasks_has_a_message_con_18() {
+    async fn every_open_view_of_a_cluster_loads_once_the_cluster_answers_con_18() {
+        const SCREENS: u64 = 100;
         let (messages, mut inbox) = mpsc::channel(64);
         let mut joined = JoinedClusters::new(ClusterSources::default(), messages, Clock::machine());
-        let mut start = |screen| {
+        for screen in (0..SCREENS).chain(0..SCREENS) {
             let mut task = task();
             task.screen = ScreenId::new(screen, ID);
             joined.job(ID, Job::Start(task));
-        };
-        // A task replaces an earlier one of its screen with the same name.
-        (0..=MAX_WAITING_TASKS).for_each(|_| start(0));
-        (0..).take(MAX_WAITING_TASKS).for_each(&mut start);
-        start(1000);
-        let Some(Message::On(ID, message)) = inbox.recv().await else { panic!("a message of the cluster") };
-        assert!(
-            matches!(&*message, Message::Toast(toast) if toast.text.starts_with("too many views wait")),
-            "{message:?}"
-        );
-        // Closed screens leave room.
+        }
+        assert_eq!(joined.clusters[&ID].waiting.len(), 100);
         joined.close(ScreenId::new(0, ID));
-        assert_eq!(joined.clusters[&ID].waiting.len(), MAX_WAITING_TASKS - 1);
+        joined.job(ID, Job::Attach(Box::new(connected())));
+        for _ in 1..SCREENS {
+            assert_eq!(next(&mut inbox).await, "done");
+        }
     }
 
     #[tokio::test(start_paused = true)]
