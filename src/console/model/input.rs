@@ -17,8 +17,8 @@ use console_toolkit::keys::Key;
 use console_toolkit::prompt::{Prompt, PromptKind, Reply};
 use console_toolkit::toast::Toast;
 
-/// Keys typed within this time after a dialog closed were meant for the dialog: users notice that it has closed only
-/// after about this time.
+/// Letters, Enter and Tab typed within this time after a dialog closed were meant for the dialog: users notice that it
+/// has closed only after about this time.
 const DIALOG_COOLDOWN: SignedDuration = SignedDuration::from_millis(300);
 
 /// A letter answers a dialog only if no other typing is within this time before and after it.
@@ -281,9 +281,36 @@ impl Model {
         swallows
     }
 
+    /// Reports whether a typed key has its usual effect although a dialog has closed a moment ago: it moves, or it opens
+    /// the command line or the filter, which then take the keys after it. Both do no harm if the dialog was meant.
+    fn passes_cooldown(&mut self, key: KeyEvent, pace: TypingPace, now: Timestamp) -> bool {
+        if pace == TypingPace::Paste || self.dialog.is_some() || self.prompt.is_some() {
+            return false;
+        }
+        match self.shared.bindings.command(&self.key_contexts(now), Key::of(key)) {
+            Some(Command::Prompt | Command::Filter) => {
+                self.settling = None;
+                true
+            }
+            Some(
+                Command::Up
+                | Command::Down
+                | Command::Top
+                | Command::Bottom
+                | Command::PageUp
+                | Command::PageDown
+                | Command::Left
+                | Command::Right,
+            ) => true,
+            _ => false,
+        }
+    }
+
     pub(super) fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Job> {
         let pace = self.typing.pace(key, now);
-        if is_typing_key(key) && self.is_settling(Some(key), now) {
+        // A key that types nothing, such as ctrl-d, cannot be a part of a text.
+        let is_typed = self.typing.last.is_some();
+        if is_typed && self.is_settling(Some(key), now) && !self.passes_cooldown(key, pace, now) {
             return Vec::new();
         }
         if self.cancel_answer(key, now) {

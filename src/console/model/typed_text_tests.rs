@@ -259,6 +259,37 @@ fn a_namespace_is_deleted_by_its_name_alone_con_6() {
     assert_eq!(deletions(&stage.press("\"2_namespaces\" enter")), 2);
 }
 
+/// A letter right after a dialog may be meant for the dialog, but moving and typing a command do no harm.
+#[test]
+fn moving_and_the_command_line_work_right_after_a_dialog_con_6() {
+    let after = |first: &str, keys: &[&str], gap: i64| {
+        let mut stage = TestConsole::new(120, 30);
+        stage.press("p ctrl-d");
+        assert!(stage.screen().contains("Delete Pod default/api"), "{}", stage.screen());
+        for key in [first].iter().chain(keys) {
+            stage.now += jiff::SignedDuration::from_millis(gap);
+            let _ = stage.model.update(Message::Key(Key::parse(key).unwrap().event()), stage.now);
+        }
+        stage
+    };
+    for (keys, next) in
+        [(&["j", "ctrl-d"][..], "cart"), (&["d", "j", "ctrl-d"][..], "cart"), (&["ctrl-d"][..], "api")]
+    {
+        let screen = after("n", keys, 100).screen();
+        assert!(screen.contains(&format!("Delete Pod default/{next}")), "{keys:?}: {screen}");
+    }
+    let prompt = after("n", &[":", "s", "v", "c"], 100).model.prompt;
+    assert_eq!(prompt.map(|prompt| prompt.text).as_deref(), Some("svc"));
+    // Other letters, and all of a paste, are dropped.
+    for (keys, gap) in [(&["l", "d", "y", "enter", "space"][..], 100), (&[":", "j", "d"][..], 5)] {
+        let mut stage = after("enter", keys, gap);
+        assert!(stage.model.dialog.is_none() && stage.model.prompt.is_none(), "{keys:?}");
+        assert!(matches!(stage.model.top().1, Screen::Table(_)), "{keys:?}");
+        stage.press("ctrl-d");
+        assert!(stage.screen().contains("Delete Pod default/api"), "{keys:?}: {}", stage.screen());
+    }
+}
+
 /// Ctrl-c and Enter do not end a drain in progress.
 #[test]
 fn leaving_starts_on_cancel_while_something_goes_on_con_6() {
