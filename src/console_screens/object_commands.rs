@@ -12,7 +12,9 @@ use console_data::point_in_time::TimeSelector;
 use console_data::related;
 use console_data::resource::ObjectRef;
 use console_data::scope::Scope;
-use console_operations::effect::{Effect, ImageScope, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
+use console_operations::effect::{
+    Effect, ImageScope, LogRun, LogsRoute, Route, RowScope, TableRoute, TerminalPurpose,
+};
 use console_operations::navigate;
 use console_operations::operations::{self, drain};
 use console_toolkit::command::{Command, KeyContext};
@@ -186,8 +188,8 @@ pub fn run(
         Command::Delete => vec![Effect::ShowDialog(Box::new(operations::delete::dialog(all(), hidden)))],
         Command::Kill => vec![Effect::ShowDialog(Box::new(operations::delete::kill_dialog(all())))],
         Command::Owner => navigate::open_owner(cx, &current),
-        Command::Logs => vec![Effect::open(Route::Logs(current, LogRun::Current))],
-        Command::PreviousLogs => vec![Effect::open(Route::Logs(current, LogRun::Previous))],
+        Command::Logs => vec![Effect::open(LogsRoute::of(current, LogRun::Current))],
+        Command::PreviousLogs => vec![Effect::open(LogsRoute::of(current, LogRun::Previous))],
         Command::Shell if current.kind.is::<Node>() => open_node_shell(cx, current),
         Command::Shell => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Shell))],
         Command::Transfer => vec![Effect::open(Route::Transfer(current, None))],

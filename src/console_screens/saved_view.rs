@@ -30,9 +30,7 @@ impl Screen {
             }
             Self::Describe(describe) => of(describe.target(), SavedScreen::Describe),
             Self::Yaml(yaml) => of(yaml.target(), SavedScreen::Yaml),
-            Self::Logs(logs) => {
-                of(logs.target(), logs.keep().ok_or("`podium dev` opens its project's logs by itself")?)
-            }
+            Self::Logs(logs) => of(logs.target(), logs.keep()?),
             Self::Edit(edit) => of(edit.target(), edit.keep()),
             Self::Terminal(terminal) => of(
                 terminal.target(),

@@ -8,7 +8,8 @@ use kube::Client;
 use tokio::sync::watch;
 
 use super::report::Report;
-use console_screens::logs::{ContainerFilter, LogSelection, LogStart, Pods, follow, next_batch};
+use console_operations::effect::{ContainerFilter, LogStart};
+use console_screens::logs::{LogSelection, Pods, follow, next_batch};
 use console_toolkit::log_line::{LineOrigin, LogLine};
 
 /// The number of earlier lines of containers that ran before.

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 
@@ -167,6 +167,7 @@ fn commands_on_objects_take_a_kind_and_a_name_con_3() {
         ("scale_deploy/web_--replicas=4", "Scale Deployment default/web"),
         ("scale_--replicas=4_deploy/web", "Scale Deployment default/web"),
         ("scale_web_4", "Scale Deployment default/web"),
+        ("scale_web_--replicas_4", "Scale Deployment default/web"),
         ("scale_deploy/web", "Scale Deployment default/web"),
         ("rollout_deploy/web", "web · rollout"),
         ("rollout_status_deploy/web", "web · rollout"),
@@ -177,6 +178,8 @@ fn commands_on_objects_take_a_kind_and_a_name_con_3() {
         ("logs_node/web", "logs does not work on nodes"),
         ("rollout_pods/web-1-a", "rollout does not work on pods"),
         ("logs_deploy_web_more", "logs: unexpected \"more\" after the name"),
+        ("logs_-n_default", "logs: the name is required"),
+        ("describe_-n_default", "describe: the kind and the name are required"),
         ("scale_deploy/web_four", "invalid number of replicas \"four\""),
     ] {
         let mut stage = shop();
@@ -189,6 +192,50 @@ fn commands_on_objects_take_a_kind_and_a_name_con_3() {
     stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([pod("deploy", "web-1-c")]))]));
     stage.press(": \"logs_deploy/web-1-c\" enter");
     shows(&mut stage, &["logs · deploy/web-1-c"]);
+}
+
+#[test]
+fn logs_take_the_options_of_kubectl_con_10() {
+    for (typed, expected) in [
+        ("logs_-f_web-1-a_-c_main", "logs · default/web-1-a · main · last"),
+        ("logs_web-1-a_-p", "the previous run"),
+        ("logs_web-1-a_--all-containers_--tail=20", "default/web-1-a · all containers · last 20"),
+        ("logs_web-1-a_--tail_-1", "from the start"),
+        ("logs_web-1-a_--since=90s", "since 90s"),
+        ("kubectl_logs_-f_--since_1h_deploy/web_-cmain", "default/web · all pods · main · since 1h"),
+        ("logs_-l_app=web_-n_default", "logs · default/app=web · all pods"),
+        ("logs_-l_app=web", "the namespace is required: -n NAMESPACE"),
+        ("logs_web-1-a_-l_app=web_-n_default", "web-1-a: a name and labels cannot be combined"),
+        ("logs_web-1-a_-c_absent", "the pod has no container \"absent\"; it has main"),
+        ("logs_web-1-a_--since=soon", "--since: invalid duration \"soon\""),
+        ("logs_web-1-a_-c", "-c: the value is required"),
+        ("logs_web-1-a_-x", "unknown option -x"),
+    ] {
+        let mut stage = shop();
+        stage.press(&format!(": \"{typed}\" enter"));
+        shows(&mut stage, &[expected]);
+    }
+}
+
+/// The server finds objects of kinds that the console does not watch by their names.
+#[test]
+fn objects_of_kinds_without_a_watch_are_named_in_commands_con_3() {
+    for (typed, expected) in [
+        ("logs_sts/db_-n_default", "logs · default/db · all pods"),
+        ("logs_statefulset_default/db", "logs · default/db · all pods"),
+        ("logs_sts/db", "db: the namespace is required"),
+        ("scale_sts/db_3_-n_default", "Scale StatefulSet default/db"),
+        ("kubectl_-n_default_rollout_restart_sts/db", "Restart StatefulSet default/db"),
+        ("set-image_sts/db_-n_default", "set-image works in their table: :statefulsets shows it"),
+    ] {
+        let mut stage = shop();
+        let mut kinds = builtin_kinds::kinds();
+        kinds.push(Kind::of_type::<StatefulSet>());
+        stage.model.update(Message::Catalogue(Catalogue::of(kinds)), stage.now);
+        let jobs = stage.press(&format!(": \"{typed}\" enter"));
+        assert!(!jobs.iter().any(|job| matches!(job, Job::Act(_))), "{typed}");
+        shows(&mut stage, &[expected]);
+    }
 }
 
 /// A word after the kind is the name of an object for kubectl, and a namespace for k9s.
@@ -266,6 +313,9 @@ fn commands_on_objects_complete_names_con_3() {
         ("delete_po_web-1-b", "delete po web-1-b"),
         ("delete_deploy/w", "delete deploy/web"),
         ("drain_nod", "drain node-1"),
+        ("kubectl_", "kubectl get"),
+        ("kubectl_desc", "kubectl describe"),
+        ("kubectl_logs_we", "kubectl logs web"),
     ] {
         let mut stage = shop();
         let node = json!({"metadata": {"name": "node-1", "uid": "node-1"}});

@@ -16,8 +16,8 @@ use console_data::saved_tabs::SavedTabs;
 use console_data::saved_tabs::{ObjectFate, SavedRelation, SavedScope, SavedScreen, SavedTab, SavedView};
 use console_data::store::{Change, Delta};
 use console_operations::effect::{
-    ConnectionRoute, FilesRoute, ImageContent, ImageScope, ImageTextRoute, LogRun, Route, RowScope,
-    TableRoute, TerminalPurpose,
+    ConnectionRoute, FilesRoute, ImageContent, ImageScope, ImageTextRoute, LogRun, LogsRoute, Route,
+    RowScope, TableRoute, TerminalPurpose,
 };
 use console_screens::contexts::Contexts;
 use console_screens::drills::Drills;
@@ -90,7 +90,7 @@ fn one_of_each() -> Vec<(Screen, bool)> {
         (Kinds::default().into(), true),
         (Route::Describe(object("widgets", "w", "w1")).into(), true),
         (Route::Containers(web()).into(), true),
-        (Route::Logs(deployment(), LogRun::Current).into(), true),
+        (Route::from(LogsRoute::of(deployment(), LogRun::Current)).into(), true),
         (Route::Rollout(deployment()).into(), true),
         (Route::Drain(vec![object("nodes", "n1", "n1")]).into(), true),
         (Route::Explain(deployment()).into(), true),

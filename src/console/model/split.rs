@@ -13,7 +13,9 @@ use console_data::context::ScreenId;
 use console_data::kind_view;
 use console_data::message::ScreenMessage;
 use console_data::resource::{ClusterId, ObjectRef};
-use console_operations::effect::{LogRun, PaneContent, Route, RowScope, SplitDirection, TableRoute};
+use console_operations::effect::{
+    LogRun, LogsRoute, PaneContent, Route, RowScope, SplitDirection, TableRoute,
+};
 use console_screens::Screen;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
@@ -35,7 +37,7 @@ fn route(shows: PaneContent, object: ObjectRef, model: &Model) -> Route {
         .iter()
         .any(|place| matches!(place, KeyContext::Pods | KeyContext::Workloads));
     match shows {
-        PaneContent::Default | PaneContent::Logs if has_pods => Route::Logs(object, LogRun::Current),
+        PaneContent::Default | PaneContent::Logs if has_pods => LogsRoute::of(object, LogRun::Current).into(),
         PaneContent::Default | PaneContent::Logs | PaneContent::Yaml => Route::Yaml(object),
         PaneContent::Describe => Route::Describe(object),
         PaneContent::Events => {

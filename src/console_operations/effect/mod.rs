@@ -13,7 +13,8 @@ use std::path::PathBuf;
 
 use futures::future::BoxFuture;
 
-pub use route::{ConnectionRoute, FilesRoute, LogRun, Route, RowScope, TableRoute, TerminalPurpose};
+pub use route::{ConnectionRoute, FilesRoute, Route, RowScope, TableRoute, TerminalPurpose};
+pub use route::{ContainerFilter, LogRun, LogStart, LogsRoute};
 pub use route::{
     ForwardRequest, ImageContent, ImageScope, ImageTextRoute, ImageUse, PaneContent, SplitDirection,
 };

@@ -145,6 +145,56 @@ pub enum LogRun {
     Previous,
 }
 
+/// The position at which the reading of logs starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogStart {
+    /// The last lines of each container.
+    Tail(i64),
+    /// The first line.
+    Head,
+    /// The lines of the last seconds.
+    Since(i64),
+}
+
+/// The selected containers of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ContainerFilter {
+    /// All containers, including init and ephemeral ones.
+    All,
+    /// The container of this name.
+    One(String),
+}
+
+/// Logs to open.
+#[derive(Clone, Debug)]
+pub struct LogsRoute {
+    /// The pod, or the object with pods; without an object, the kind and namespace of the pods.
+    pub target: ObjectRef,
+    /// The label selector of the pods; `None` for those of the target.
+    pub labels: Option<String>,
+    /// The run of each container.
+    pub run: LogRun,
+    /// The containers; `None` for the default container of a pod, and all containers of several pods.
+    pub which: Option<ContainerFilter>,
+    /// The position at which reading starts; `None` for the default number of last lines.
+    pub start: Option<LogStart>,
+    /// Times are shown.
+    pub timestamps: bool,
+}
+
+impl LogsRoute {
+    /// Creates the route to the logs of a pod or of an object with pods.
+    pub fn of(target: ObjectRef, run: LogRun) -> Self {
+        Self { target, labels: None, run, which: None, start: None, timestamps: false }
+    }
+
+    /// Selects one container.
+    #[must_use]
+    pub fn in_container(self, name: String) -> Self {
+        Self { which: Some(ContainerFilter::One(name)), ..self }
+    }
+}
+
 /// The type of a terminal session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalPurpose {
@@ -249,10 +299,8 @@ pub enum Route {
     Timeline(ObjectRef),
     /// An object in the editor.
     Edit(ObjectRef),
-    /// Logs of a pod or of the pods of a workload.
-    Logs(ObjectRef, LogRun),
-    /// Logs of one container of a pod.
-    ContainerLogs(ObjectRef, LogRun, String),
+    /// Logs of a pod or of several pods.
+    Logs(LogsRoute),
     /// The builds and the merged logs of the project under development.
     Project,
     /// The owner tree, from objects of a kind down, or from all objects without an owner.
@@ -332,5 +380,11 @@ impl Route {
 impl From<TableRoute> for Route {
     fn from(table: TableRoute) -> Self {
         Self::Table(table)
+    }
+}
+
+impl From<LogsRoute> for Route {
+    fn from(logs: LogsRoute) -> Self {
+        Self::Logs(logs)
     }
 }

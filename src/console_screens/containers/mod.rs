@@ -22,7 +22,7 @@ use console_data::container_state::{ContainerFacts, of_pod};
 use console_data::context::Context;
 use console_data::message::ScreenMessage;
 use console_data::resource::ObjectRef;
-use console_operations::effect::{Effect, LogRun, Route, TerminalPurpose};
+use console_operations::effect::{Effect, LogRun, LogsRoute, Route, TerminalPurpose};
 use console_operations::operations;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::toast::Toast;
@@ -100,7 +100,7 @@ impl Containers {
             return vec![Effect::failed(format!("container {name} is not running: {}", one.state))];
         }
         vec![match command {
-            Command::PreviousLogs => Effect::open(Route::ContainerLogs(pod, LogRun::Previous, name)),
+            Command::PreviousLogs => Effect::open(LogsRoute::of(pod, LogRun::Previous).in_container(name)),
             Command::PortForward => {
                 Effect::ShowDialog(Box::new(operations::forward::dialog(cx, pod, Some(&name))))
             }
@@ -108,7 +108,7 @@ impl Containers {
             Command::Shell => Effect::open(Route::ContainerTerminal(pod, TerminalPurpose::Shell, name)),
             Command::Attach => Effect::open(Route::ContainerTerminal(pod, TerminalPurpose::Attach, name)),
             Command::Copy => Effect::Copy(one.image.clone()),
-            _ => Effect::open(Route::ContainerLogs(pod, LogRun::Current, name)),
+            _ => Effect::open(LogsRoute::of(pod, LogRun::Current).in_container(name)),
         }]
     }
 }

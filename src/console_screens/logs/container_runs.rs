@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-use super::selection::{ContainerFilter, LogSelection};
+use super::selection::LogSelection;
 use console_data::container_state::statuses;
+use console_operations::effect::ContainerFilter;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ContainerRun {
@@ -109,7 +110,8 @@ pub(super) fn still_runs(pod: &Pod, run: &ContainerRun) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logs::{LogStart, Pods};
+    use crate::logs::Pods;
+    use console_operations::effect::LogStart;
     use serde_json::json;
 
     #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]

@@ -22,7 +22,7 @@ mod view;
 
 pub(crate) use buffer::Buffer;
 pub use console_toolkit::log_line::{Level, LogLine};
-pub use selection::{ContainerFilter, LogSelection, LogStart, Pods};
+pub use selection::{LogSelection, Pods};
 pub use source::{follow, next_batch};
 
 use std::cell::Cell;
@@ -44,7 +44,7 @@ use console_data::message::ScreenMessage;
 use console_data::project::Project;
 use console_data::resource::ObjectRef;
 use console_data::saved_tabs::{SavedContainers, SavedScreen};
-use console_operations::effect::{Effect, LogRun, Outbox};
+use console_operations::effect::{ContainerFilter, Effect, LogRun, LogStart, LogsRoute, Outbox};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::log_line::LineOrigin;
 use console_toolkit::search::Search;
@@ -83,6 +83,8 @@ pub(super) enum Subject {
     Pod,
     /// The pods that match this label selector, once it is known.
     Workload(Option<String>),
+    /// The pods that match the user's label selector.
+    Selected(String),
     /// The pods of the project under development, and its builds.
     Project,
 }
@@ -127,21 +129,27 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Creates the screen for a pod, or for all pods of a workload.
-    pub(crate) fn new(target: ObjectRef, run: LogRun) -> Self {
-        let is_pod = target.kind.kind == "Pod";
+    /// Creates the screen for a pod, or for several pods.
+    pub(crate) fn new(route: LogsRoute) -> Self {
+        let LogsRoute { target, labels, run, which, start, timestamps } = route;
+        let subject = match labels {
+            Some(labels) => Subject::Selected(labels),
+            None if target.kind.kind == "Pod" => Subject::Pod,
+            None => Subject::Workload(None),
+        };
+        let tail = if matches!(subject, Subject::Pod) { TAIL } else { TAIL_OF_MANY };
         Self {
             target,
-            subject: if is_pod { Subject::Pod } else { Subject::Workload(None) },
+            subject,
             run,
-            which: None,
-            start: LogStart::Tail(if is_pod { TAIL } else { TAIL_OF_MANY }),
+            which,
+            start: start.unwrap_or(LogStart::Tail(tail)),
             buffer: Buffer::default(),
             query: String::new(),
             position: Position::End,
             current: None,
             wrap: false,
-            timestamps: false,
+            timestamps,
             full: false,
             left: 0,
             marks: 0,
@@ -157,29 +165,26 @@ impl Logs {
     pub(crate) fn of_project() -> Self {
         let target =
             ObjectRef { kind: kind::<Namespace>(), namespace: None, name: "project".to_owned(), uid: None };
-        Self { subject: Subject::Project, ..Self::new(target, LogRun::Current) }
-    }
-
-    /// Creates the screen for one container of a pod.
-    pub(crate) fn of_container(pod: ObjectRef, run: LogRun, container: String) -> Self {
-        Self { which: Some(ContainerFilter::One(container)), ..Self::new(pod, run) }
+        Self { subject: Subject::Project, ..Self::new(LogsRoute::of(target, LogRun::Current)) }
     }
 
     pub(crate) fn target(&self) -> &ObjectRef {
         &self.target
     }
 
-    /// Returns the state that is saved for the next session; `None` for a project, which the next session may not have.
-    pub(crate) fn keep(&self) -> Option<SavedScreen> {
-        if matches!(self.subject, Subject::Project) {
-            return None;
+    /// Returns the state that is saved for the next session; an error says why there is none.
+    pub(crate) fn keep(&self) -> Result<SavedScreen, &'static str> {
+        match self.subject {
+            Subject::Project => return Err("`podium dev` opens its project's logs by itself"),
+            Subject::Selected(_) => return Err("logs of a label selector belong to no object"),
+            Subject::Pod | Subject::Workload(_) => {}
         }
         let which = match &self.which {
             None => SavedContainers::Usual,
             Some(ContainerFilter::All) => SavedContainers::All,
             Some(ContainerFilter::One(container)) => SavedContainers::One(container.clone()),
         };
-        Some(SavedScreen::Logs { previous: self.run == LogRun::Previous, which })
+        Ok(SavedScreen::Logs { previous: self.run == LogRun::Previous, which })
     }
 
     /// Restores a saved screen for this pod or workload.
@@ -190,7 +195,7 @@ impl Logs {
             SavedContainers::All => Some(ContainerFilter::All),
             SavedContainers::One(container) => Some(ContainerFilter::One(container)),
         };
-        Self { which, ..Self::new(target, run) }
+        Self::new(LogsRoute { which, ..LogsRoute::of(target, run) })
     }
 
     /// Returns whether the pod is known to be deleted.
@@ -215,10 +220,20 @@ impl Logs {
                 _ => Some(ContainerFilter::All),
             };
         }
+        if let (Subject::Pod, Some(ContainerFilter::One(container)), Some(pod)) =
+            (&self.subject, &self.which, self.pod(cx))
+        {
+            let names = container_names(pod);
+            if !names.contains(container) {
+                let names = names.join(", ");
+                self.error = Some(format!("the pod has no container {container:?}; it has {names}"));
+                return vec![Effect::Cancel("logs")];
+            }
+        }
         let namespace = self.target.namespace.clone().unwrap_or_else(|| "default".to_owned());
         let pods = match &self.subject {
             Subject::Pod => Pods::Named(self.target.name.clone()),
-            Subject::Workload(Some(labels)) => Pods::Selected(labels.clone()),
+            Subject::Workload(Some(labels)) | Subject::Selected(labels) => Pods::Selected(labels.clone()),
             Subject::Project => {
                 let Some(project) = cx.project.cloned() else {
                     self.error = Some("`podium dev` builds no project in this cluster".to_owned());

@@ -1,24 +1,6 @@
 //! The selection of logs: pods, containers and start.
 
-/// The position at which reading starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogStart {
-    /// The last lines of each container.
-    Tail(i64),
-    /// The first line.
-    Head,
-    /// The lines of the last seconds.
-    Since(i64),
-}
-
-/// The selected containers of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ContainerFilter {
-    /// All containers, including init and ephemeral ones.
-    All,
-    /// The container of this name.
-    One(String),
-}
+use console_operations::effect::{ContainerFilter, LogStart};
 
 /// The selected pods.
 #[derive(Clone, Debug, PartialEq, Eq)]

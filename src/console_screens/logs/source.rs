@@ -18,10 +18,11 @@ use tokio::time::timeout;
 
 use super::container_runs::{ContainerRun, Job, Note, jobs};
 use super::outage::{LOST, Outage};
-use super::selection::{LogSelection, LogStart, Pods};
+use super::selection::{LogSelection, Pods};
 use super::stream::read_run;
 use console_data::action::{is_connection_error, request_error, watch_error_text};
 use console_data::decoded::{api_of, watch};
+use console_operations::effect::LogStart;
 use console_toolkit::log_line::LogLine;
 use object::Kind;
 
@@ -255,7 +256,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::logs::ContainerFilter;
+    use console_operations::effect::ContainerFilter;
 
     fn all_of_web() -> LogSelection {
         LogSelection {

@@ -13,9 +13,10 @@ use tokio::sync::mpsc;
 
 use super::container_runs::{ContainerRun, Note, still_runs};
 use super::outage::{LOST, Outage};
-use super::selection::{LogSelection, LogStart};
+use super::selection::LogSelection;
 use console_data::action::{error_text, is_connection_error};
 use console_data::decoded::JsonObject;
+use console_operations::effect::LogStart;
 use console_toolkit::log_line::LogLine;
 
 /// Maximum length of a line in bytes; longer lines are cut.
@@ -283,8 +284,9 @@ mod tests {
 
     use super::*;
     use crate::logs::container_runs::{Job, jobs};
-    use crate::logs::selection::{ContainerFilter, Pods};
+    use crate::logs::selection::Pods;
     use console_data::decoded::api_of;
+    use console_operations::effect::ContainerFilter;
 
     #[test]
     fn lines_are_cut_across_chunks_and_never_grow_without_bound() {

@@ -7,13 +7,13 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
-use super::{ContainerFilter, Level, LogLine, LogStart, Logs, Position, Subject};
+use super::{Level, LogLine, Logs, Position, Subject};
 use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::related::events_about;
 use console_data::resource::ObjectRef;
 use console_data::rows::event::{is_warning, last_seen};
-use console_operations::effect::LogRun;
+use console_operations::effect::{ContainerFilter, LogRun, LogStart};
 use console_toolkit::log_line::LineOrigin;
 use console_toolkit::text::{clean, fit, fit_parts, grouped};
 use console_toolkit::theme::Theme;
@@ -94,7 +94,7 @@ impl Logs {
         }
         match (&self.subject, line.source.split_once('/')) {
             (Subject::Pod, Some((_, container))) => format!("{container} "),
-            (Subject::Workload(_), Some((pod, container))) => {
+            (Subject::Workload(_) | Subject::Selected(_), Some((pod, container))) => {
                 // All pods of a workload have the same prefix; the suffix distinguishes them.
                 let short = pod.strip_prefix(&self.target.name).unwrap_or(pod).trim_start_matches('-');
                 format!("{short}/{container} ")
@@ -187,11 +187,15 @@ impl Logs {
         let ObjectRef { namespace, name, .. } = &self.target;
         let namespace = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         let mut parts = vec![format!("logs · {namespace}{name}")];
-        match (&self.subject, &self.which) {
-            (Subject::Workload(_), _) => parts.push("all pods".to_owned()),
-            (Subject::Project, _) => parts.push("builds and all pods".to_owned()),
-            (_, Some(ContainerFilter::One(container))) => parts.push(container.clone()),
-            (_, _) => parts.push("all containers".to_owned()),
+        match &self.subject {
+            Subject::Workload(_) | Subject::Selected(_) => parts.push("all pods".to_owned()),
+            Subject::Project => parts.push("builds and all pods".to_owned()),
+            Subject::Pod => {}
+        }
+        match (&self.which, &self.subject) {
+            (Some(ContainerFilter::One(container)), _) => parts.push(container.clone()),
+            (_, Subject::Pod) => parts.push("all containers".to_owned()),
+            (_, _) => {}
         }
         if self.run == LogRun::Previous {
             parts.push("the previous run".to_owned());
@@ -199,8 +203,9 @@ impl Logs {
         parts.push(match self.start {
             LogStart::Tail(count) => format!("last {}", grouped(count.unsigned_abs())),
             LogStart::Head => "from the start".to_owned(),
-            LogStart::Since(seconds) if seconds >= 3600 => format!("since {}h", seconds / 3600),
-            LogStart::Since(seconds) => format!("since {}m", seconds / 60),
+            LogStart::Since(seconds) if seconds % 3600 == 0 => format!("since {}h", seconds / 3600),
+            LogStart::Since(seconds) if seconds % 60 == 0 => format!("since {}m", seconds / 60),
+            LogStart::Since(seconds) => format!("since {seconds}s"),
         });
         parts.join(" · ")
     }

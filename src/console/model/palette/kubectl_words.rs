@@ -108,11 +108,16 @@ fn other_than_get(words: &mut Vec<&str>, is_kind: impl Fn(&str) -> bool) -> Opti
     is_why.then_some(Syntax::K9s)
 }
 
-/// Splits a line that begins with `get`, as kubectl's does, before the words after it.
-pub(super) fn after_get(line: &str) -> Option<(&str, &str)> {
-    let starts = ["kubectl get ", "k get ", "get "];
-    let start = starts.into_iter().find(|start| line.starts_with(start))?;
-    Some(line.split_at(start.len()))
+/// kubectl's verbs that the console understands, the most frequent first.
+pub(super) const VERBS: [&str; 14] = [
+    "get", "describe", "logs", "edit", "delete", "scale", "rollout", "apply", "top", "drain", "cordon",
+    "uncordon", "label", "taint",
+];
+
+/// Splits `kubectl ` or `k ` from the line that begins with it.
+pub(super) fn split_kubectl(line: &str) -> Option<(&str, &str)> {
+    let kubectl = ["kubectl ", "k "].into_iter().find(|start| line.starts_with(start))?;
+    Some(line.split_at(kubectl.len()))
 }
 
 /// Returns the hint for a word of k9s that the console does not have.

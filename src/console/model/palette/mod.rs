@@ -4,6 +4,7 @@ mod can_i;
 mod contexts;
 mod files;
 mod kubectl_words;
+mod logs;
 mod object_commands;
 mod table;
 
@@ -255,10 +256,15 @@ fn candidates(model: &Model) -> Vec<String> {
 /// Returns the completion that Enter accepts if the text is not complete by itself: the best one, unless it changes the
 /// cluster or names an object of a command; such words must be typed in full.
 pub(crate) fn completion<'a>(text: &str, suggestions: &'a [String]) -> Option<&'a String> {
-    let harmless = |whole: &&String| match whole.split_once(' ') {
-        // The objects of a command are typed in full, or completed with Tab.
-        Some((first, _)) => Command::named(first).is_none(),
-        None => Command::named(whole).is_none_or(|command| command.entry().impact == CommandImpact::Nothing),
+    let harmless = |whole: &&String| {
+        let whole = kubectl_words::split_kubectl(whole).map_or(whole.as_str(), |(_, rest)| rest);
+        match whole.split_once(' ') {
+            // The objects of a command are typed in full, or completed with Tab.
+            Some((first, _)) => Command::named(first).is_none(),
+            None => {
+                Command::named(whole).is_none_or(|command| command.entry().impact == CommandImpact::Nothing)
+            }
+        }
     };
     suggestions.iter().filter(|whole| whole.starts_with(text)).find(harmless)
 }
@@ -290,10 +296,19 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
     if text.is_empty() {
         return start(model);
     }
-    if let Some((get, rest)) = kubectl_words::after_get(text)
-        && model.shared.catalogue.find_resource(get.split(' ').next().unwrap_or_default()).is_none()
+    let is_kind = |word: &str| model.shared.catalogue.find_resource(word).is_some();
+    if let Some((kubectl, rest)) = kubectl_words::split_kubectl(text)
+        && !is_kind(kubectl.trim_end())
     {
-        return suggest_of_get(get, rest, model);
+        let found = if rest.contains(' ') {
+            suggest(rest, model)
+        } else {
+            rank(rest, kubectl_words::VERBS.map(str::to_owned).into())
+        };
+        return found.into_iter().take(SUGGESTED).map(|rest| format!("{kubectl}{rest}")).collect();
+    }
+    if let Some(rest) = text.strip_prefix("get ").filter(|_| !is_kind("get")) {
+        return suggest_of_get(rest, model);
     }
     let (head, last) = match text.rsplit_once(' ') {
         Some((head, last)) => (Some(head), last),
@@ -352,19 +367,19 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
 const SUGGESTED: usize = 8;
 
 /// Returns completions of a kind and of an object's name after `get`.
-fn suggest_of_get(get: &str, rest: &str, model: &Model) -> Vec<String> {
+fn suggest_of_get(rest: &str, model: &Model) -> Vec<String> {
     let Some((kind, name)) = rest.split_once(' ') else {
         let kinds = model.shared.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string());
         let exact = model.shared.catalogue.find(rest).map(|kind| kind.resource.plural.to_string());
         let mut found: Vec<String> = exact.into_iter().collect();
         found.extend(rank(rest, kinds.collect()).into_iter().take(SUGGESTED));
         found.dedup();
-        return found.into_iter().take(SUGGESTED).map(|kind| format!("{get}{kind}")).collect();
+        return found.into_iter().take(SUGGESTED).map(|kind| format!("get {kind}")).collect();
     };
     let Some(kind) = model.shared.catalogue.find_resource(kind) else { return Vec::new() };
     let head = &rest[..rest.len() - name.len()];
     let names = names_of(kind, name, model);
-    names.into_iter().take(SUGGESTED).map(|name| format!("{get}{head}{name}")).collect()
+    names.into_iter().take(SUGGESTED).map(|name| format!("get {head}{name}")).collect()
 }
 
 /// Returns the names of the shown objects of a kind that start with a text, sorted.

@@ -3,16 +3,21 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use k8s_openapi::api::core::v1::Pod;
+
+use super::logs::LogsOptions;
+use super::table;
 use crate::model::Model;
 use base::sort::SliceOrder;
 use console_data::builtin_kinds;
 use console_data::kind_view;
+use console_data::query::Query;
 use console_data::read_only;
 use console_data::resource::{Kind, ObjectRef};
 use console_data::scope::Scope;
 use console_data::store::{Identity, Store};
 use console_operations::command_availability;
-use console_operations::effect::Effect;
+use console_operations::effect::{Effect, LogRun};
 use console_operations::operations;
 use console_screens::object_commands;
 use console_toolkit::command::{Command, CommandImpact, Entry, KeyContext};
@@ -35,9 +40,9 @@ pub(super) fn run(
     if model.shared.read_only && entries.iter().any(|entry| entry.impact == CommandImpact::Cluster) {
         return Err(read_only::command_refusal(name));
     }
-    let (arguments, namespace) = split_namespace(arguments)?;
+    let (mut words, namespace) = split_namespace(arguments)?;
     if takes_kind_and_name(command) && place.is_none() {
-        return on_kind_and_name(command, &arguments, namespace, model);
+        return on_kind_and_name(command, &words, namespace, model);
     }
     if !takes_a_name(&entries) {
         return Err(format!("{name} takes no name; it works as a key in {}", titles(&entries)));
@@ -50,17 +55,29 @@ pub(super) fn run(
         ));
     }
     let kinds = kinds_of(command, &entries, model);
-    let mut words = arguments;
-    if command == Command::Scale {
+    let is_replicas = |word: &&str| *word == "--replicas" || word.starts_with("--replicas=");
+    if command == Command::Scale
+        && let Some(at) = words.iter().position(is_replicas)
+    {
         // kubectl's option is our second word.
-        if let Some(at) = words.iter().position(|word| word.starts_with("--replicas=")) {
-            let option = words.remove(at);
-            words.push(&option["--replicas=".len()..]);
-        }
+        let count = match words.remove(at).split_once('=') {
+            Some((_, count)) => Some(count),
+            None => (at < words.len()).then(|| words.remove(at)),
+        };
+        words.extend(count);
+    }
+    let run = match command {
+        Command::Logs => Some(LogRun::Current),
+        Command::PreviousLogs => Some(LogRun::Previous),
+        _ => None,
+    };
+    let logs = if run.is_some() { LogsOptions::take(&mut words)? } else { LogsOptions::default() };
+    if let (Some(labels), Some(run)) = (logs.labels.clone(), run) {
+        let pods = pods_with(labels, &words, namespace, model)?;
+        return Ok(vec![Effect::open(logs.route(pods, run))]);
     }
     let named_kind = split_kind(command, &mut words, &kinds, model)?;
-    let arguments = words.as_slice();
-    let (object, count) = match (command, arguments) {
+    let (object, count) = match (command, words.as_slice()) {
         (Command::Scale, [name, count]) => {
             let count: i32 = count
                 .parse()
@@ -70,16 +87,25 @@ pub(super) fn run(
             (*name, Some(count))
         }
         (_, [name]) => (*name, None),
-        (_, words) => {
-            return Err(format!("{name}: unexpected {:?} after the name", words[1..].join(" ")));
+        (_, []) => return Err(format!("{name}: the name is required")),
+        (_, [_, more @ ..]) => {
+            return Err(format!("{name}: unexpected {:?} after the name", more.join(" ")));
         }
     };
     let object = match &named_kind {
         Some((kind, both)) => {
-            let of_kind = find(std::slice::from_ref(kind), &qualified(namespace, object), model);
+            let object = qualified(namespace, object);
             // The word before the slash may be a namespace, too.
-            let of_namespace = |why| both.and_then(|both| find(&kinds, both, model).ok()).ok_or(why);
-            of_kind.or_else(of_namespace)?
+            let of_namespace = || both.and_then(|both| find(&kinds, both, model).ok());
+            match find(std::slice::from_ref(kind), &object, model) {
+                Ok(object) => object,
+                Err(why) => match of_namespace() {
+                    Some(object) => object,
+                    // The console does not watch the kind; the server knows the object by its name.
+                    None if !kinds.contains(kind) => unseen(kind.clone(), &object, &model.shared.scope)?,
+                    None => return Err(why),
+                },
+            }
         }
         None => find(&kinds, &qualified(namespace, object), model)?,
     };
@@ -89,6 +115,9 @@ pub(super) fn run(
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
     if let Some(count) = count {
         return Ok(operations::scale::open_dialog_for(&cx, object, count));
+    }
+    if let Some(run) = run {
+        return Ok(vec![Effect::open(logs.route(object, run))]);
     }
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
 }
@@ -177,11 +206,12 @@ fn split_kind<'a>(
     if !kinds.contains(kind) && both.is_none_or(|both| find(kinds, both, model).is_err()) {
         let (verb, plural) = (command.name(), &kind.resource.plural);
         let entries: Vec<&Entry> = command.entries().collect();
-        return Err(if is_of_kind(command, &entries, kind) {
-            format!("{verb} works in their table: :{plural} shows it")
-        } else {
-            format!("{verb} does not work on {plural}")
-        });
+        if !is_of_kind(command, &entries, kind) {
+            return Err(format!("{verb} does not work on {plural}"));
+        }
+        if !takes_unseen(command) {
+            return Err(format!("{verb} works in their table: :{plural} shows it"));
+        }
     }
     Ok(Some((kind.clone(), both)))
 }
@@ -273,6 +303,36 @@ fn takes_kind_and_name(command: Command) -> bool {
     )
 }
 
+/// Reports whether a command works on an object that the console has not seen: it asks the server for what it needs.
+fn takes_unseen(command: Command) -> bool {
+    matches!(command, Command::Logs | Command::PreviousLogs | Command::Scale | Command::Restart)
+}
+
+/// Returns the target of logs of all pods with these labels, in one namespace.
+fn pods_with(
+    labels: String,
+    words: &[&str],
+    namespace: Option<&str>,
+    model: &Model,
+) -> Result<ObjectRef, String> {
+    if let Some(name) = words.first() {
+        return Err(format!("{name}: a name and labels cannot be combined"));
+    }
+    Query::parse(&format!("-l {labels}"))?;
+    let namespace = match (namespace, &model.shared.scope) {
+        (Some(name), _) => table::anywhere(name)?,
+        (None, scope) => scope.clone(),
+    };
+    let Scope::One(namespace) = namespace else {
+        return Err("logs -l: the namespace is required: -n NAMESPACE".to_owned());
+    };
+    let kind = model.shared.catalogue.kind::<Pod>();
+    match command_availability::refuses(&model.shared.catalogue, &kind, Command::Logs) {
+        Some(why) => Err(why),
+        None => Ok(ObjectRef { kind, namespace: Some(namespace), name: labels, uid: None }),
+    }
+}
+
 /// Handles `:describe KIND NAME` and `:describe KIND/NAME`, as kubectl accepts them.
 fn on_kind_and_name(
     command: Command,
@@ -289,7 +349,8 @@ fn on_kind_and_name(
         [both] => both
             .split_once('/')
             .ok_or_else(|| format!("{verb} {both}: the kind is required: {verb} KIND NAME"))?,
-        _ => return Err(format!("{verb} KIND NAME; unexpected {:?}", arguments[2..].join(" "))),
+        [] => return Err(format!("{verb}: the kind and the name are required: {verb} KIND NAME")),
+        [_, _, more @ ..] => return Err(format!("{verb} KIND NAME; unexpected {:?}", more.join(" "))),
     };
     let catalogue = &model.shared.catalogue;
     let kind = catalogue.find(kind).cloned().ok_or_else(|| format!("no kind {kind:?}"))?;

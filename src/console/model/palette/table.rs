@@ -111,7 +111,10 @@ pub(super) fn open(
 }
 
 /// Returns a label selector that starts with this word. It may be in quotes, as for a shell, and it may have spaces.
-fn selector<'a>(first: &str, rest: &mut Peekable<impl Iterator<Item = &'a str>>) -> Result<String, String> {
+pub(super) fn selector<'a>(
+    first: &str,
+    rest: &mut Peekable<impl Iterator<Item = &'a str>>,
+) -> Result<String, String> {
     let mut text = first.to_owned();
     let quote = text.chars().next().filter(|first| matches!(first, '\'' | '"'));
     let Some(quote) = quote else {
@@ -134,7 +137,7 @@ fn selector<'a>(first: &str, rest: &mut Peekable<impl Iterator<Item = &'a str>>)
 
 /// Checks the syntax of a namespace's name, for several clusters: the name becomes a part of paths. Does not look it
 /// up.
-fn anywhere(name: &str) -> Result<Scope, String> {
+pub(super) fn anywhere(name: &str) -> Result<Scope, String> {
     let is_label = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 63 || !name.chars().all(is_label) {
         return Err(format!("invalid namespace name {name:?}"));
