@@ -64,6 +64,20 @@ fn of_a_very_long_log_the_newest_lines_are_copied_con_10() {
     assert!(screen.contains("of 99 001 lines: ctrl-s saves all"), "{screen}");
 }
 
+/// No column is left for the text.
+#[test]
+fn a_match_beside_a_name_as_wide_as_the_view_closes_no_log_con_10() {
+    let mut stage = TestConsole::new(60, 12);
+    stage.press("p l a");
+    let source: Arc<str> = Arc::from(format!("api/{}", "c".repeat(63)));
+    let line = LogLine::parse(&source, b"2026-05-01T12:00:00.500Z needle");
+    let id = stage.model.top().0;
+    stage.model.update(Message::Data(id, Data::new(LogsData::Lines(2, vec![line]))), stage.now);
+    stage.press("/ \"needle\" enter n");
+    let screen = stage.screen();
+    assert!(screen.contains("╭ logs · default/api") && screen.contains("/needle 1/1"), "{screen}");
+}
+
 /// The frame and the footer are hidden.
 #[test]
 fn a_log_on_the_whole_screen_shows_the_way_back_con_10() {

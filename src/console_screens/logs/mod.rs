@@ -405,7 +405,7 @@ impl Logs {
             let first = text[..first_byte(text, room, left)].width();
             // A mark takes the place of the first column of a line that starts further left, and of its last one.
             let end = first + room - usize::from(left == 0 && first > 0);
-            first <= columns.start && columns.end <= end - usize::from(total > end)
+            first <= columns.start && columns.end <= end.saturating_sub(usize::from(total > end))
         };
         if !is_visible(self.left) {
             self.left = if is_visible(0) { 0 } else { columns.start.saturating_sub(room / 3) };
