@@ -57,7 +57,7 @@ struct JoinedCluster {
     /// Its feed, and the task that forwards the feed's messages.
     feed: Option<(Feed, JoinSet<()>)>,
     runner: Option<Runner>,
-    /// Runners of earlier connections that still have changes in progress.
+    /// Runners of released connections that still have changes in progress.
     retired: Vec<Runner>,
     /// Tasks that screens started before the cluster answered: at most one of each name for a screen that is open.
     waiting: Vec<Task>,
@@ -182,8 +182,7 @@ impl JoinedCluster {
         // The client of the start cluster is already wrapped.
         let client =
             if is_read_only && connected.name.is_some() { read_only::client(client) } else { client };
-        self.retired.retain_mut(Runner::is_busy);
-        self.retired.extend(self.runner.replace(Runner::new(client.clone(), self.messages.clone())));
+        self.runner = Some(Runner::new(client.clone(), self.messages.clone()));
         client
     }
 
@@ -219,6 +218,9 @@ impl JoinedCluster {
             (Job::Unwatch(resource), Some((feed, _)), _) => feed.unwatch(&resource),
             (Job::MeasurePods(is_enabled), Some((feed, _)), _) => feed.measure_pods(is_enabled),
             (Job::Release, ..) => {
+                // The next connection may lead to another server, so nothing new runs on this one.
+                self.retired.extend(self.runner.take());
+                self.retired.retain_mut(Runner::is_busy);
                 self.feed = None;
                 self.joining = JoinSet::new();
                 self.waiting.clear();
@@ -384,6 +386,14 @@ mod tests {
         joined.job(ID, Job::Release);
         joined.job(ID, Job::Attach(Box::new(connected())));
         assert_eq!(next(&mut inbox).await, "acted");
+        // A released cluster has no connection, also after it was reached once.
+        joined.job(ID, Job::Release);
+        joined.job(ID, delete());
+        assert_eq!(next(&mut inbox).await, "no request was sent: that cluster has not answered yet");
+        joined.job(ID, Job::Start(task()));
+        assert_eq!(joined.clusters[&ID].waiting.len(), 1);
+        joined.job(ID, Job::Attach(Box::new(connected())));
+        assert_eq!(next(&mut inbox).await, "done");
         joined.job(ID, delete());
         joined.shut_down().await;
         assert_eq!(next(&mut inbox).await, "acted", "a shutdown waits until the change is reported");
