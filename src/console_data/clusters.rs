@@ -62,7 +62,7 @@ pub struct Cluster {
 
 impl Cluster {
     /// Returns the view that screens read.
-    pub(crate) fn view(&self, id: ClusterId) -> ClusterView<'_> {
+    pub fn view(&self, id: ClusterId) -> ClusterView<'_> {
         ClusterView {
             id,
             name: &self.name,

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::tabs_tests::TestConsole;
 use super::*;
+use console_data::catalogue::Catalogue;
 use console_data::message::Message;
 use console_data::resource::Kind;
 use console_operations::effect::Runner;

@@ -13,11 +13,11 @@ impl Model {
     /// Learns the cluster's identity from a unique property, the uid of `kube-system`. Then requests the journal,
     /// drafts and tabs of the cluster, and writes the journal lines that waited.
     pub(super) fn learn_cluster(&mut self) -> Vec<Job> {
-        let system = self.shared.stores.namespaces().by_name("", "kube-system").and_then(uid_of);
+        let system = self.shared.cluster.stores.namespaces().by_name("", "kube-system").and_then(uid_of);
         if self.shared.front != ClusterId::HOME && system.is_some() && system != self.cluster {
             // The kubeconfig was changed: the context now leads to another cluster.
             if self.cluster.take().is_some() {
-                self.shared.journal = Journal::default();
+                self.shared.cluster.journal = Journal::default();
             }
         }
         let Some(uid) = system.filter(|_| self.cluster.is_none() && self.setup.config_dir.is_some()) else {
@@ -48,17 +48,17 @@ impl Model {
     }
 
     pub(super) fn learn_namespaces(&mut self) {
-        let names = self.shared.stores.namespaces().iter();
+        let names = self.shared.cluster.stores.namespaces().iter();
         let mut names: Vec<String> = names.filter_map(|(_, object)| object.metadata.name.clone()).collect();
         // System namespaces come last, because users rarely open them.
         names.order_by(|a, b| (a.starts_with("kube-"), a).cmp(&(b.starts_with("kube-"), b)));
-        self.shared.favourites.retain(|name| names.contains(name));
+        self.shared.cluster.favourites.retain(|name| names.contains(name));
         for name in names {
-            if self.shared.favourites.len() >= 9 {
+            if self.shared.cluster.favourites.len() >= 9 {
                 break;
             }
-            if !self.shared.favourites.contains(&name) {
-                self.shared.favourites.push(name);
+            if !self.shared.cluster.favourites.contains(&name) {
+                self.shared.cluster.favourites.push(name);
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Several clusters at once (CON-16): joins the clusters that are shown, and selects the cluster that an action
 //! concerns.
 //!
-//! The model's own fields hold the front cluster; the others are in `SharedModel::away` and [`BackgroundCluster`].
-//! While the model handles a message or a request of another cluster, the two are swapped, so that stores, kinds,
-//! journal and jobs are those of that cluster only.
+//! `SharedModel::cluster` and fields of the model hold the front cluster; the others are in `SharedModel::away` and
+//! [`BackgroundCluster`]. While the model handles a message or a request of another cluster, the two are swapped, so
+//! that stores, kinds, journal and jobs are those of that cluster only.
 //!
 //! Invariant: between two messages [`ClusterId::HOME`] is in front. A cluster remains while a screen shows it.
 
@@ -16,10 +16,9 @@ use super::{Job, Model, SharedModel};
 use base::quote::shell_word;
 use console_data::action::Action;
 use console_data::builtin_kinds;
-use console_data::clusters::{Cluster, ClusterView, Clusters, ConnectionState};
+use console_data::clusters::{Cluster, Clusters, ConnectionState};
 use console_data::context::{Context, ScreenId};
 use console_data::contexts::Identity;
-use console_data::links::Links;
 use console_data::message::ScreenMessage;
 use console_data::resource::{ClusterId, ResourceKey, Uid};
 use console_data::server_table::Include;
@@ -48,18 +47,7 @@ pub(super) struct BackgroundCluster {
 impl SharedModel {
     /// Returns the clusters that are shown.
     pub(super) fn clusters(&self) -> Clusters<'_> {
-        let front = ClusterView {
-            id: self.front,
-            name: &self.name,
-            origin: &self.origin,
-            reach: &self.reach,
-            stores: &self.stores,
-            catalogue: &self.catalogue,
-            links: &self.links,
-            journal: &self.journal,
-            favourites: &self.favourites,
-        };
-        Clusters { front, others: &self.away }
+        Clusters { front: self.cluster.view(self.front), others: &self.away }
     }
 
     /// Returns the context for screens on the front cluster.
@@ -73,16 +61,16 @@ impl SharedModel {
             // Only the start cluster's files may be on this machine.
             forks: self.forks.as_ref().filter(|_| self.front == ClusterId::HOME),
             project: self.project.as_ref().filter(|_| self.front == ClusterId::HOME),
-            stores: &self.stores,
+            stores: &self.cluster.stores,
             theme: &self.theme,
-            catalogue: &self.catalogue,
+            catalogue: &self.cluster.catalogue,
             bindings: &self.bindings,
             extensions: &self.extensions,
-            links: &self.links,
-            journal: &self.journal,
+            links: &self.cluster.links,
+            journal: &self.cluster.journal,
             sorts: &self.sorts,
             scope: &self.scope,
-            favourites: &self.favourites,
+            favourites: &self.cluster.favourites,
             read_only: self.read_only,
             focused: true,
             now,
@@ -161,23 +149,15 @@ impl Model {
     fn trade_clusters(&mut self, cluster: ClusterId) -> bool {
         let Some(mut other) = self.shared.away.remove(&cluster) else { return false };
         let mut behind = self.background_clusters.remove(&cluster).unwrap_or_default();
-        let shared = &mut self.shared;
-        swap(&mut shared.name, &mut other.name);
-        swap(&mut shared.origin, &mut other.origin);
-        swap(&mut shared.reach, &mut other.connection);
-        swap(&mut shared.stores, &mut other.stores);
-        swap(&mut shared.catalogue, &mut other.catalogue);
-        swap(&mut shared.links, &mut other.links);
-        swap(&mut shared.journal, &mut other.journal);
-        swap(&mut shared.favourites, &mut other.favourites);
+        swap(&mut self.shared.cluster, &mut other);
         swap(&mut self.watched, &mut behind.watched);
         swap(&mut self.needs, &mut behind.needs);
         swap(&mut self.cluster, &mut behind.cluster);
         swap(&mut self.early_lines, &mut behind.early_lines);
         swap(&mut self.measures_pods, &mut behind.measures_pods);
         swap(&mut self.identity, &mut behind.identity);
-        let before = std::mem::replace(&mut shared.front, cluster);
-        shared.away.insert(before, other);
+        let before = std::mem::replace(&mut self.shared.front, cluster);
+        self.shared.away.insert(before, other);
         self.background_clusters.insert(before, behind);
         true
     }
@@ -229,7 +209,7 @@ impl Model {
         if let Some((id, _)) = known {
             return Some(*id);
         }
-        if self.shared.name == name {
+        if self.shared.cluster.name == name {
             return Some(self.shared.front);
         }
         self.evict_clusters(taken);
@@ -241,7 +221,7 @@ impl Model {
         }
         self.next_cluster += 1;
         let id = ClusterId::joined(self.next_cluster);
-        let cluster = Cluster { name: name.to_owned(), links: Links::default(), ..Cluster::default() };
+        let cluster = Cluster { name: name.to_owned(), ..Cluster::default() };
         self.shared.away.insert(id, cluster);
         // Programs must not reach another cluster because the file could not be read.
         let identity = Identity { context: name.to_owned(), ..Identity::default() };
@@ -322,7 +302,7 @@ impl Model {
     /// Appends the name of the front cluster to an action's title if there are other clusters.
     pub(super) fn title_with_cluster(&self, title: &str) -> String {
         if self.shared.has_several() {
-            format!("{title} on {}", clean(&self.shared.name))
+            format!("{title} on {}", clean(&self.shared.cluster.name))
         } else {
             title.to_owned()
         }
@@ -334,7 +314,7 @@ impl Model {
             return;
         }
         if let Some(rest) = action.kubectl.strip_prefix("kubectl ") {
-            action.kubectl = format!("kubectl --context {} {rest}", shell_word(&self.shared.name));
+            action.kubectl = format!("kubectl --context {} {rest}", shell_word(&self.shared.cluster.name));
         }
     }
 

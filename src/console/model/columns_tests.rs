@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects};
 use super::*;
+use console_data::catalogue::Catalogue;
 use console_data::message::Message;
 use console_data::store::{Change, Delta, Object};
 use extension::fault::Fault;

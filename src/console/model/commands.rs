@@ -123,7 +123,7 @@ impl Model {
                     return self.select_tab(number, now);
                 }
                 if let Some(index) = palette::namespace_key(command) {
-                    let Some(name) = self.shared.favourites.get(index).cloned() else {
+                    let Some(name) = self.shared.cluster.favourites.get(index).cloned() else {
                         let note = format!("no namespace has the number {}; :ns NAME shows one", index + 1);
                         self.toast(Toast::unheard(note), now);
                         return Vec::new();

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::tabs_tests::{TestConsole, objects, pod, widgets};
 use super::*;
 use console_data::action::{Mutation, Outcome};
+use console_data::catalogue::Catalogue;
 use console_data::contexts::ConnectedCluster;
 use console_data::contexts::ContextEntry;
 use console_data::links::{Link, UnavailableReason};

@@ -2,6 +2,7 @@
 
 use super::tabs_tests::{TestConsole, objects, pod, widgets};
 use super::*;
+use console_data::catalogue::Catalogue;
 use console_data::extensions::{Extensions, Sources};
 use console_data::message::Message;
 use console_data::server_table::ServerTable;
@@ -401,7 +402,7 @@ fn a_plugin_runs_on_what_is_selected_and_is_in_the_journal_con_16() {
         let mut desk = ExtensionsConsole::with_plugins();
         let jobs = desk.stage.press(keys);
         assert_eq!(started(&jobs), expected, "{keys}\n{}", desk.visible_text());
-        let journal = desk.stage.model.shared.journal.entries();
+        let journal = desk.stage.model.shared.cluster.journal.entries();
         assert_eq!(
             journal.iter().map(|entry| entry.outcome.action.kubectl.as_str()).collect::<Vec<_>>(),
             expected,
@@ -604,6 +605,7 @@ quiet: {shortCut: F3, scopes: [pods], command: sh, args: [-c, 'echo said; echo m
         .stage
         .model
         .shared
+        .cluster
         .journal
         .entries()
         .iter()

@@ -9,13 +9,10 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use super::clusters::shows;
 use super::{Job, Model};
 use console_data::builtin_kinds;
-use console_data::catalogue::Catalogue;
-use console_data::clusters::ConnectionState;
+use console_data::clusters::{Cluster, ConnectionState};
 use console_data::context::ScreenId;
 use console_data::contexts::{ConnectedCluster, Identity};
-use console_data::links::Links;
 use console_data::resource::{ClusterId, ResourceKey};
-use console_data::store::Stores;
 use console_screens::Screen;
 use console_toolkit::text::clean;
 use console_toolkit::toast::Toast;
@@ -71,15 +68,18 @@ impl Model {
         identity: Identity,
         now: Timestamp,
     ) -> Vec<Job> {
-        if !matches!(self.shared.reach, ConnectionState::Connecting | ConnectionState::Silent { .. }) {
+        if !matches!(
+            self.shared.cluster.connection,
+            ConnectionState::Connecting | ConnectionState::Silent { .. }
+        ) {
             return Vec::new();
         }
-        if matches!(self.shared.reach, ConnectionState::Silent { .. }) {
-            let text = format!("{} answers", clean(&self.shared.name));
+        if matches!(self.shared.cluster.connection, ConnectionState::Silent { .. }) {
+            let text = format!("{} answers", clean(&self.shared.cluster.name));
             self.toast(Toast::done(text), now);
         }
-        self.shared.reach = ConnectionState::Reached;
-        self.shared.origin.clone_from(&connected.origin);
+        self.shared.cluster.connection = ConnectionState::Reached;
+        self.shared.cluster.origin.clone_from(&connected.origin);
         self.identity = identity;
         self.dirty = true;
         vec![Job::Attach(Box::new(connected))]
@@ -87,7 +87,7 @@ impl Model {
 
     /// Handles the failure to join a cluster.
     pub(super) fn handle_join_failure(&mut self, reason: String, retry_at: Timestamp, now: Timestamp) {
-        let since = match &self.shared.reach {
+        let since = match &self.shared.cluster.connection {
             ConnectionState::Silent { since, .. } => *since,
             ConnectionState::Connecting => {
                 self.toast(Toast::warning(clean(&reason).into_owned()), now);
@@ -95,7 +95,7 @@ impl Model {
             }
             ConnectionState::Idle | ConnectionState::Reached => return,
         };
-        self.shared.reach = ConnectionState::Silent { since, reason, retry_at };
+        self.shared.cluster.connection = ConnectionState::Silent { since, reason, retry_at };
         self.dirty = true;
     }
 
@@ -116,17 +116,19 @@ impl Model {
         if !self.is_cluster_visible(cluster) {
             return self.release_front_cluster();
         }
-        if self.shared.reach == ConnectionState::Idle {
-            self.shared.reach = ConnectionState::Connecting;
-            return vec![Job::Join(Some(self.shared.name.clone()).filter(|name| *name != self.setup.home.0))];
+        if self.shared.cluster.connection == ConnectionState::Idle {
+            self.shared.cluster.connection = ConnectionState::Connecting;
+            return vec![Job::Join(
+                Some(self.shared.cluster.name.clone()).filter(|name| *name != self.setup.home.0),
+            )];
         }
-        if self.shared.reach != ConnectionState::Reached {
+        if self.shared.cluster.connection != ConnectionState::Reached {
             return Vec::new();
         }
         let mut jobs = Vec::new();
         for resource in self.needed_resources() {
             if self.needs.insert(resource.clone()) {
-                self.shared.links.subscribe(resource.clone());
+                self.shared.cluster.links.subscribe(resource.clone());
                 jobs.push(Job::Need(resource));
             }
         }
@@ -164,14 +166,11 @@ impl Model {
 
     /// Releases the front cluster because no screen shows it, except for its journal and pending results.
     fn release_front_cluster(&mut self) -> Vec<Job> {
-        if self.shared.reach == ConnectionState::Idle {
+        if self.shared.cluster.connection == ConnectionState::Idle {
             return Vec::new();
         }
-        self.shared.reach = ConnectionState::Idle;
-        self.shared.stores = Stores::default();
-        self.shared.catalogue = Catalogue::default();
-        self.shared.links = Links::default();
-        self.shared.favourites.clear();
+        let Cluster { name, origin, journal, .. } = std::mem::take(&mut self.shared.cluster);
+        self.shared.cluster = Cluster { name, origin, journal, ..Cluster::default() };
         self.watched.clear();
         self.needs.clear();
         self.measures_pods = false;

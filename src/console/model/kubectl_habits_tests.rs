@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
+use console_data::catalogue::Catalogue;
 use console_data::message::Data;
 use console_data::message::Message;
 use console_data::resource::Kind;
@@ -639,7 +640,7 @@ fn users_of_an_object_are_found_without_unpacking_pods_con_3_con_1() {
     stage.press("u");
     stage.work();
     shows(&mut stage, &["Pods of mine 3 ", "web-7", "web-1007", "web-2007"]);
-    let unpacked = stage.model.shared.stores.pods().entries().filter(|pod| !pod.is_packed()).count();
+    let unpacked = stage.model.shared.cluster.stores.pods().entries().filter(|pod| !pod.is_packed()).count();
     assert!(unpacked <= 1, "{unpacked}: no more than the one under the cursor");
 }
 
@@ -711,7 +712,7 @@ fn leftover_shell_pods_are_reported_and_removed_con_3() {
     assert!(!stage.screen().contains("node shell pod"), "{}", stage.screen());
     stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Listed(pods[1..].to_vec())]));
     stage.feed(Delta::from_packed(ResourceKey::of::<Pod>(), vec![Change::Reset(pods)]));
-    let unpacked = stage.model.shared.stores.pods().entries().filter(|pod| !pod.is_packed()).count();
+    let unpacked = stage.model.shared.cluster.stores.pods().entries().filter(|pod| !pod.is_packed()).count();
     assert_eq!(unpacked, 0);
     shows(&mut stage, &["a killed console left a node shell pod behind;"]);
     // It is reported once only.
@@ -977,7 +978,7 @@ async fn a_snapshot_is_forked_where_the_files_of_the_cluster_are_safe_8() {
             stage.model.update(message, stage.now);
         }
         shows(&mut stage, &[expected]);
-        let outcome = &stage.model.shared.journal.entries().last().expect("an entry").outcome;
+        let outcome = &stage.model.shared.cluster.journal.entries().last().expect("an entry").outcome;
         assert_eq!(outcome.action.kubectl, format!("podium snapshot fork before {directory}"));
         assert_eq!(outcome.error.as_deref(), entry);
     }

@@ -21,7 +21,7 @@ impl Model {
     /// Handles a message.
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         self.last_message_at = now;
-        self.shared.stores.tidy();
+        self.shared.cluster.stores.tidy();
         // Updating the selection after each of thousands of changes would cost more than the changes; a moment later is
         // soon enough.
         let selects = match &message {
@@ -56,8 +56,8 @@ impl Model {
                 if !self.is_subscribed(&delta.resource) {
                     return Vec::new();
                 }
-                let BatchResult { resource, touched, shows } = self.shared.stores.apply(delta);
-                self.dirty |= self.shared.links.mark_up(&resource);
+                let BatchResult { resource, touched, shows } = self.shared.cluster.stores.apply(delta);
+                self.dirty |= self.shared.cluster.links.mark_up(&resource);
                 let mut jobs = Vec::new();
                 if resource == ResourceKey::of::<Namespace>() {
                     self.learn_namespaces();
@@ -68,9 +68,9 @@ impl Model {
                 // Leftover pods are known only after the last page.
                 if resource == ResourceKey::of::<Pod>()
                     && self.shared.front == ClusterId::HOME
-                    && self.shared.stores.pods().synced()
+                    && self.shared.cluster.stores.pods().synced()
                     && !std::mem::replace(&mut self.looked_for_leftovers, true)
-                    && let Some(word) = leftover_notice(&self.shared.stores)
+                    && let Some(word) = leftover_notice(&self.shared.cluster.stores)
                 {
                     self.toast(Toast::warning(word), now);
                 }
@@ -97,29 +97,30 @@ impl Model {
                 return jobs;
             }
             // A released watch may have sent a message before.
-            Message::Link(_) | Message::Catalogue(_) if self.shared.reach == ConnectionState::Idle => {}
+            Message::Link(_) | Message::Catalogue(_)
+                if self.shared.cluster.connection == ConnectionState::Idle => {}
             Message::Link(link) => {
                 let resource = link.resource().clone();
-                if self.shared.links.take(link, now) {
+                if self.shared.cluster.links.take(link, now) {
                     self.dirty = true;
                     // A table of several kinds waits for each kind that can be listed.
                     return self.deliver_changes(&resource, &TouchedObjects::Some(Vec::new()), now);
                 }
             }
             Message::Usage(used) => {
-                if self.shared.stores.set_node_usage(used) {
+                if self.shared.cluster.stores.set_node_usage(used) {
                     self.dirty = true;
                     return self.deliver_changes(&ResourceKey::of::<Node>(), &TouchedObjects::Usage, now);
                 }
             }
             Message::PodUsage(used) => {
-                if self.shared.stores.measure_pods(used) {
+                if self.shared.cluster.stores.measure_pods(used) {
                     self.dirty = true;
                     return self.deliver_changes(&ResourceKey::of::<Pod>(), &TouchedObjects::Usage, now);
                 }
             }
             Message::Catalogue(catalogue) => {
-                self.shared.catalogue = catalogue;
+                self.shared.cluster.catalogue = catalogue;
                 self.dirty = true;
                 let mut jobs = self.notify_multi_cluster_tables(now);
                 jobs.extend(self.in_cluster(ClusterId::HOME, |model| {
@@ -145,7 +146,7 @@ impl Model {
                 };
                 let mut outcome = *outcome;
                 self.name_context(&mut outcome.action);
-                let line = self.shared.journal.record(now, outcome);
+                let line = self.shared.cluster.journal.record(now, outcome);
                 let journal_job = self.keep_journal(line);
                 if let Some(toast) = toast {
                     self.toast(toast, now);
@@ -154,7 +155,7 @@ impl Model {
                 return journal_job.into_iter().collect();
             }
             Message::Journal(earlier) => {
-                self.shared.journal.recall(earlier);
+                self.shared.cluster.journal.recall(earlier);
                 self.dirty = true;
             }
             Message::Extensions(extensions) => {
@@ -204,7 +205,7 @@ impl Model {
         let TouchedObjects::Some(uids) = touched else { return };
         let mut news = Vec::new();
         for uid in uids {
-            let Some(event) = self.shared.stores.events().entry(uid) else { continue };
+            let Some(event) = self.shared.cluster.stores.events().entry(uid) else { continue };
             let seen = &event.open().summary;
             let is_news = seen.last_seen.is_some_and(|at| now.duration_since(at) < MAX_EVENT_AGE);
             let is_drill = seen.about_kind.as_deref() == Some("Scenario");

@@ -90,20 +90,17 @@ use jiff::Timestamp;
 use super::tour::Tour;
 use base::sort::SliceOrder;
 use console_data::builtin_kinds;
-use console_data::catalogue::Catalogue;
-use console_data::clusters::ConnectionState;
+use console_data::clusters::{Cluster, ConnectionState};
 use console_data::context::ScreenId;
 use console_data::contexts::{ContextEntry, Identity};
 use console_data::drafts::DraftKey;
 use console_data::extensions::Extensions;
-use console_data::journal::Journal;
 use console_data::links::Links;
 use console_data::message::ScreenMessage;
 use console_data::resource::{ClusterId, ResourceKey, Uid};
 use console_data::scope::Scope;
 use console_data::server_table::Include;
 use console_data::sort_memory::SortMemory;
-use console_data::store::Stores;
 use console_operations::effect::Dialog;
 use console_screens::{Screen, overview::Overview};
 use console_toolkit::command::{CommandImpact, Entry, KeyContext};
@@ -206,25 +203,25 @@ impl Model {
         let mut model = Self {
             shared: SharedModel {
                 front: ClusterId::HOME,
-                name: setup.cluster.clone(),
-                origin: setup.origin.clone(),
-                reach: ConnectionState::Reached,
+                cluster: Cluster {
+                    name: setup.cluster.clone(),
+                    origin: setup.origin.clone(),
+                    connection: ConnectionState::Reached,
+                    links: Links::new(builtin_kinds::resources()),
+                    favourites,
+                    ..Cluster::default()
+                },
                 away: BTreeMap::new(),
                 cluster_styles: setup.cluster_styles.clone(),
                 thresholds: setup.thresholds,
                 node_shell: setup.node_shell.clone(),
                 forks: setup.forks.clone(),
                 project: setup.project.clone(),
-                stores: Stores::default(),
                 theme: setup.adapted(setup.theme.clone()),
-                catalogue: Catalogue::default(),
                 bindings: setup.bindings.clone(),
                 extensions: Extensions::default(),
-                links: Links::new(builtin_kinds::resources()),
-                journal: Journal::default(),
                 sorts: SortMemory::default(),
                 scope: setup.scope.clone(),
-                favourites,
                 read_only: setup.read_only,
                 wake: Cell::new(None),
                 cramped: Cell::new(false),

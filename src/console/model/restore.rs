@@ -155,7 +155,7 @@ impl Model {
         let second = second.flat_map(|split| split.views.iter().chain([&split.at]));
         let needs_discovery =
             !saved.tabs.iter().flat_map(|tab| &tab.views).chain(second).chain(&saved.background).all(known);
-        if needs_discovery && !self.shared.catalogue.discovered {
+        if needs_discovery && !self.shared.cluster.catalogue.discovered {
             return Vec::new();
         }
         let RestoreState::Waiting(saved) = std::mem::replace(&mut self.restore, RestoreState::Done) else {
@@ -204,7 +204,7 @@ impl Model {
                     break;
                 }
             }
-            let namespaces = self.shared.stores.namespaces();
+            let namespaces = self.shared.cluster.stores.namespaces();
             let scope = match tab.namespace {
                 // If namespaces cannot be listed, any name is accepted. Views of other clusters may use a namespace
                 // that this one does not have.
@@ -267,7 +267,7 @@ impl Model {
     /// Finds a kind by its resource; one that the server no longer serves is added to `missing`.
     pub(super) fn saved_kind(&self, group: &str, plural: &str, missing: &mut Vec<String>) -> Option<Kind> {
         let workloads = workloads::kind();
-        let mut kinds = self.shared.catalogue.kinds().iter().chain([&workloads]);
+        let mut kinds = self.shared.cluster.catalogue.kinds().iter().chain([&workloads]);
         let kind = kinds.find(|kind| is_of(kind, group, plural)).cloned();
         if kind.is_none() {
             missing.push(if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") });

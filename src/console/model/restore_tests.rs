@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects};
 use super::*;
+use console_data::catalogue::Catalogue;
 use console_data::message::Data;
 use console_data::message::Message;
 use console_data::saved_tabs::SavedTabs;

@@ -132,7 +132,7 @@ impl Model {
     /// Requests the object of a view to check its identity, if the stores do not have it.
     fn verify_object_identity(&mut self, id: ScreenId, view: SavedView, now: Timestamp) -> Vec<Job> {
         let Some(target) = self.object_of_view(&view) else { return Vec::new() };
-        let stores = &self.shared.stores;
+        let stores = &self.shared.cluster.stores;
         if target.uid.as_ref().is_some_and(|uid| stores.object(&target.kind.resource, uid).is_some()) {
             return Vec::new();
         }

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::tabs_tests::{TestConsole, objects, widgets};
 use super::*;
 use console_data::access::{AccessQuery, Attributes};
+use console_data::catalogue::Catalogue;
 use console_data::message::Data;
 use console_data::message::Message;
 use console_data::resource::Kind;

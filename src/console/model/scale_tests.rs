@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::tabs_tests::{TestConsole, widgets};
 use super::*;
 use console_data::action::Action;
+use console_data::catalogue::Catalogue;
 use console_data::message::Data;
 use console_data::message::Message;
 use console_data::resource::Kind;

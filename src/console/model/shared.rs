@@ -8,19 +8,15 @@ use jiff::Timestamp;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use console_data::catalogue::Catalogue;
-use console_data::clusters::{Cluster, ConnectionState};
+use console_data::clusters::Cluster;
 use console_data::context::ScreenId;
 use console_data::extensions::Extensions;
 use console_data::forks::Fork;
-use console_data::journal::Journal;
-use console_data::links::Links;
 use console_data::node_shell::NodeShell;
 use console_data::project::Project;
 use console_data::resource::ClusterId;
 use console_data::scope::Scope;
 use console_data::sort_memory::SortMemory;
-use console_data::store::Stores;
 use console_data::thresholds::Thresholds;
 use console_toolkit::command::Bindings;
 use console_toolkit::theme::Theme;
@@ -28,13 +24,10 @@ use console_toolkit::theme::Theme;
 /// The part of the model that screens read.
 #[derive(Debug)]
 pub struct SharedModel {
-    /// The cluster of the state in these fields; the others are in `away`.
+    /// The id of the front cluster.
     pub(crate) front: ClusterId,
-    /// The user's name for the front cluster.
-    pub(crate) name: String,
-    /// The server's address.
-    pub(crate) origin: String,
-    pub(crate) reach: ConnectionState,
+    /// The front cluster.
+    pub cluster: Cluster,
     /// The clusters that are not in front.
     pub(crate) away: BTreeMap<ClusterId, Cluster>,
     /// The user's colours for cluster names.
@@ -47,26 +40,16 @@ pub struct SharedModel {
     pub(crate) forks: Option<Arc<dyn Fork>>,
     /// The project that is built for the first cluster.
     pub(crate) project: Option<Arc<Project>>,
-    /// The watched objects of the cluster.
-    pub(crate) stores: Stores,
     /// The theme in force.
     pub theme: Theme,
-    /// The kinds that the server serves.
-    pub(crate) catalogue: Catalogue,
     /// The key bindings.
     pub(crate) bindings: Bindings,
     /// The user's extensions.
     pub(crate) extensions: Extensions,
-    /// The freshness of the stores.
-    pub links: Links,
-    /// The changes made from this console.
-    pub journal: Journal,
     /// The user's sort orders of tables.
     pub(crate) sorts: SortMemory,
     /// The namespaces in scope.
     pub(crate) scope: Scope,
-    /// The namespaces on the keys 1 to 9.
-    pub(crate) favourites: Vec<String>,
     /// Changes are refused.
     pub(crate) read_only: bool,
     /// The next time at which the drawn content becomes stale.

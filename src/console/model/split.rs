@@ -32,7 +32,7 @@ const STEP: u16 = 10;
 
 /// Returns the view of an object in the second pane.
 fn route(shows: PaneContent, object: ObjectRef, model: &Model) -> Route {
-    let kind = model.shared.catalogue.current(&object.kind);
+    let kind = model.shared.cluster.catalogue.current(&object.kind);
     let has_pods = kind_view::key_contexts(kind)
         .iter()
         .any(|place| matches!(place, KeyContext::Pods | KeyContext::Workloads));
@@ -41,7 +41,7 @@ fn route(shows: PaneContent, object: ObjectRef, model: &Model) -> Route {
         PaneContent::Default | PaneContent::Logs | PaneContent::Yaml => Route::Yaml(object),
         PaneContent::Describe => Route::Describe(object),
         PaneContent::Events => {
-            let events = model.shared.catalogue.kind::<Event>();
+            let events = model.shared.cluster.catalogue.kind::<Event>();
             TableRoute::of(events).only(RowScope::About(object)).into()
         }
     }

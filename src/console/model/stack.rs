@@ -212,7 +212,7 @@ impl Model {
                 }
                 Effect::Prompt(text) => self.open_prompt(PromptKind::Command, text),
                 Effect::Undo(id) => {
-                    let back = self.shared.journal.undo(id);
+                    let back = self.shared.cluster.journal.undo(id);
                     jobs.extend(back.map(|action| Job::Act(Box::new(action))));
                 }
                 Effect::Command(command) => jobs.extend(self.command(command, now)),
@@ -320,7 +320,7 @@ impl Model {
             return Vec::new();
         }
         if go != TimeTravel::Live
-            && let Some(why) = past::refused(&self.shared.catalogue)
+            && let Some(why) = past::refused(&self.shared.cluster.catalogue)
         {
             self.toast(Toast::info(why), now);
             return Vec::new();
@@ -440,10 +440,10 @@ impl Model {
 
     pub(super) fn rescope(&mut self, scope: Scope, now: Timestamp) -> Vec<Job> {
         if let Scope::One(name) = &scope
-            && !self.shared.favourites.contains(name)
+            && !self.shared.cluster.favourites.contains(name)
         {
-            self.shared.favourites.insert(1.min(self.shared.favourites.len()), name.clone());
-            self.shared.favourites.truncate(9);
+            self.shared.cluster.favourites.insert(1.min(self.shared.cluster.favourites.len()), name.clone());
+            self.shared.cluster.favourites.truncate(9);
         }
         self.shared.scope = scope;
         self.deliver_to_visible(now, || ScreenMessage::ScopeChanged)

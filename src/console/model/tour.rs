@@ -17,7 +17,7 @@ impl Model {
             [] if self.shared.read_only => Err("read-only: the tour changes the cluster".into()),
             [] => {
                 let mut effects = Vec::new();
-                let stores = &self.shared.stores;
+                let stores = &self.shared.cluster.stores;
                 let is_missing =
                     stores.deployments().synced() && subject(stores, &self.shared.scope).is_none();
                 let running = self.tour.as_ref().filter(|tour| !tour.suspended);
@@ -32,7 +32,7 @@ impl Model {
                         Scope::One(name) => name.as_str(),
                         Scope::All => "default",
                     };
-                    let dialog = sample_app::dialog(&self.shared.catalogue, namespace)?;
+                    let dialog = sample_app::dialog(&self.shared.cluster.catalogue, namespace)?;
                     effects.push(Effect::ShowDialog(Box::new(dialog)));
                 }
                 Ok(effects)
@@ -52,7 +52,7 @@ impl Model {
                     self.toast(Toast::info("the tour is paused; :tour resumes it, :tour stop ends it"), now);
                 }
             }
-            (tour, TourCommand::Toggle) => *tour = Some(Tour::new(&self.shared.journal)),
+            (tour, TourCommand::Toggle) => *tour = Some(Tour::new(&self.shared.cluster.journal)),
         }
     }
 
@@ -60,6 +60,6 @@ impl Model {
     pub(super) fn advance_tour(&mut self) {
         let Some(tour) = self.tour.as_mut().filter(|tour| !tour.suspended) else { return };
         let shared = &self.shared;
-        self.dirty |= tour.advance(&shared.stores, &shared.journal, &shared.scope);
+        self.dirty |= tour.advance(&shared.cluster.stores, &shared.cluster.journal, &shared.scope);
     }
 }

@@ -3,6 +3,7 @@
 use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
 use console_data::action::Outcome;
+use console_data::catalogue::Catalogue;
 use console_data::message::Message;
 use console_data::resource::Kind;
 use console_data::store::{Change, Delta};

@@ -65,7 +65,10 @@ impl Model {
             Screen::Containers(_) => &["containers", "container", "co"],
             _ => &[],
         };
-        plugins.iter().filter(|plugin| plugin.is_for(&self.shared.catalogue, &object.kind, view)).collect()
+        plugins
+            .iter()
+            .filter(|plugin| plugin.is_for(&self.shared.cluster.catalogue, &object.kind, view))
+            .collect()
     }
 
     /// Returns the plugins and hotkeys that work here, for the help.

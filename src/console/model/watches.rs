@@ -65,15 +65,15 @@ impl Model {
             self.watched.keys().filter(|resource| !shown.contains_key(*resource)).cloned().collect();
         for resource in over {
             self.watched.remove(&resource);
-            self.shared.stores.forget(&resource);
-            self.shared.links.forget(&resource);
+            self.shared.cluster.stores.forget(&resource);
+            self.shared.cluster.links.forget(&resource);
             jobs.push(Job::Unwatch(resource));
         }
         for (resource, TableWatch { kind, namespace, whole }) in shown {
             let include = if whole { Include::Object } else { self.include(&kind) };
             let watch = (namespace.clone(), include);
             if self.watched.get(&resource) != Some(&watch) {
-                self.shared.stores.forget(&resource);
+                self.shared.cluster.stores.forget(&resource);
                 self.watched.insert(resource, watch);
                 jobs.push(Job::Watch(kind, namespace, include));
             }
@@ -87,7 +87,7 @@ impl Model {
         let view = kind_view::of(&kind.resource);
         let template = view.template != Template::None || view.needs_whole_objects;
         let shared = &self.shared;
-        let columns = || shared.extensions.reads_whole_objects(&shared.catalogue, kind);
+        let columns = || shared.extensions.reads_whole_objects(&shared.cluster.catalogue, kind);
         if template || kind.subresources.contains_key("scale") || columns() {
             Include::Object
         } else {

@@ -8,6 +8,7 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 
 use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
+use console_data::catalogue::Catalogue;
 use console_data::links::{Link, UnavailableReason};
 use console_data::message::Message;
 use console_data::resource::Kind;

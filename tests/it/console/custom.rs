@@ -223,7 +223,7 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
     let (_, path, body) = requests_of(Method::PATCH).remove(0);
     assert!(path.contains("/widgets/round/scale"), "{path}");
     assert_eq!(body, json!({"spec": {"replicas": 5}}));
-    let kubectl = console.stage.model.shared.journal.entries()[0].outcome.action.kubectl.clone();
+    let kubectl = console.stage.model.shared.cluster.journal.entries()[0].outcome.action.kubectl.clone();
     assert_eq!(kubectl, "kubectl scale widget.example.com/round -n default --replicas=5");
 
     console.press("e");

@@ -29,7 +29,7 @@ fn request_undo(stage: &mut TestConsole, now: &Value, then: &Value) {
     let jobs = stage.press("u");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the server is asked first: {jobs:?}");
     assert!(acted(&jobs).is_empty() && stage.model.dialog.is_none());
-    let entry = stage.model.shared.journal.entries().last().expect("a change").clone();
+    let entry = stage.model.shared.cluster.journal.entries().last().expect("a change").clone();
     let preview = UndoPreview::of(now, Some(then), entry.outcome.after.as_ref());
     let screen = stage.model.top().0;
     stage.send(Message::Data(screen, Data::new(JournalData::Previewed(entry.id, Ok(preview)))));
@@ -138,7 +138,7 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
     shows(&stage.screen(), &["Deployment default/web is already in that state"]);
 
     stage.press("u");
-    let id = stage.model.shared.journal.entries().last().expect("a change").id;
+    let id = stage.model.shared.cluster.journal.entries().last().expect("a change").id;
     let gone = JournalData::Previewed(id, Err("Deployment default/web is gone".to_owned()));
     let screen = stage.model.top().0;
     stage.send(Message::Data(screen, Data::new(gone)));
@@ -185,7 +185,7 @@ fn an_undo_belongs_to_its_own_line_even_where_titles_are_alike_con_15() {
     let (now, then) = two_states();
     // The older change is undone; the newer one with the same title stays.
     stage.press("j u");
-    let older = stage.model.shared.journal.entries()[0].id;
+    let older = stage.model.shared.cluster.journal.entries()[0].id;
     let screen = stage.model.top().0;
     let preview = UndoPreview::of(&now, Some(&then), None);
     stage.send(Message::Data(screen, Data::new(JournalData::Previewed(older, Ok(preview)))));

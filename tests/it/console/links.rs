@@ -178,7 +178,13 @@ async fn the_banner_appears_when_the_server_goes_away_and_disappears_when_it_ret
     feed.retry();
     until(&mut stage, &clock, &mut inbox, "the banner to go", |screen| !screen.contains("no answer")).await;
     assert!(
-        builtin_kinds::resources().iter().all(|resource| stage.model.shared.links.down(resource).is_none())
+        builtin_kinds::resources().iter().all(|resource| stage
+            .model
+            .shared
+            .cluster
+            .links
+            .down(resource)
+            .is_none())
     );
     let created = server.kubectl(&["create", "namespace", "after"]);
     assert!(created.contains("created"), "{}", json!(created));

@@ -28,8 +28,10 @@ pub(super) fn suggest(head: &str, last: &str, model: &Model) -> Vec<String> {
     match head.split_whitespace().count() {
         1 => verbs(model).into_iter().collect(),
         2 => {
-            let kinds = model.shared.catalogue.kinds();
-            match last.split_once('/').and_then(|(word, _)| Some((word, model.shared.catalogue.find(word)?)))
+            let kinds = model.shared.cluster.catalogue.kinds();
+            match last
+                .split_once('/')
+                .and_then(|(word, _)| Some((word, model.shared.cluster.catalogue.find(word)?)))
             {
                 Some((word, kind)) => kind.subresources.keys().map(|name| format!("{word}/{name}")).collect(),
                 None => kinds.iter().map(|kind| kind.resource.plural.to_string()).collect(),
@@ -41,7 +43,7 @@ pub(super) fn suggest(head: &str, last: &str, model: &Model) -> Vec<String> {
 
 /// Returns the verbs that the server or RBAC knows.
 fn verbs(model: &Model) -> BTreeSet<String> {
-    let kinds = model.shared.catalogue.kinds().iter();
+    let kinds = model.shared.cluster.catalogue.kinds().iter();
     let served = kinds.flat_map(|kind| kind.verbs.iter().chain(kind.subresources.values().flatten()));
     served.cloned().chain(VERBS.map(str::to_owned)).collect()
 }
@@ -99,7 +101,7 @@ fn of(verb: &str, resource: &str, name: Option<&&str>, model: &Model) -> Result<
     }
     let kind = kind(word, model)?;
     if let Some(subresource) = subresource
-        && model.shared.catalogue.discovered
+        && model.shared.cluster.catalogue.discovered
         && !kind.subresources.contains_key(subresource)
     {
         let known = || kind.subresources.keys().map(String::as_str);
@@ -142,7 +144,7 @@ fn any_resource(pattern: &str) -> Option<&str> {
 }
 
 fn kind<'a>(name: &str, model: &'a Model) -> Result<&'a Kind, String> {
-    let catalogue = &model.shared.catalogue;
+    let catalogue = &model.shared.cluster.catalogue;
     catalogue.find(name).ok_or_else(|| {
         let kinds = catalogue.kinds().iter();
         let known = kinds.flat_map(|kind| {

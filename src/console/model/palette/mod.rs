@@ -37,7 +37,7 @@ use kubectl_words::Syntax;
 pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let text = model.shared.extensions.expand(text);
     let (text, syntax) =
-        kubectl_words::translate(&text, |word| model.shared.catalogue.find_resource(word).is_some());
+        kubectl_words::translate(&text, |word| model.shared.cluster.catalogue.find_resource(word).is_some());
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default();
     let rest: Vec<&str> = words.collect();
@@ -49,7 +49,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         return Err(why);
     }
     if syntax == Syntax::Kubectl
-        && let Some(kind) = model.shared.catalogue.find_resource(first)
+        && let Some(kind) = model.shared.cluster.catalogue.find_resource(first)
     {
         return table::open(kind, &rest, syntax, model);
     }
@@ -71,12 +71,14 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             return Ok(match rest.first() {
                 Some(&"all") => vec![Effect::Scope(Scope::All)],
                 Some(name) => vec![Effect::Scope(table::namespace(name, model)?)],
-                None => vec![Effect::open(TableRoute::of(model.shared.catalogue.kind::<Namespace>()))],
+                None => {
+                    vec![Effect::open(TableRoute::of(model.shared.cluster.catalogue.kind::<Namespace>()))]
+                }
             });
         }
         Some("add-node") => {
             if rest.is_empty() {
-                add_node::allowed(&model.shared.catalogue)?;
+                add_node::allowed(&model.shared.cluster.catalogue)?;
                 return Ok(vec![Effect::ShowDialog(Box::new(add_node::dialog()))]);
             }
             return add_node(&rest.join(" "), model);
@@ -85,7 +87,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             if model.shared.read_only {
                 return Err(read_only::command_refusal("node-shells"));
             }
-            let dialog = node_shell::removal_dialog(&model.shared.stores)?;
+            let dialog = node_shell::removal_dialog(&model.shared.cluster.stores)?;
             return Ok(vec![Effect::ShowDialog(Box::new(dialog))]);
         }
         Some("discard-edits") => {
@@ -105,7 +107,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("help") => return Ok(vec![Effect::Command(Command::Help)]),
         Some("xray") => {
             let kind = rest.first().map(|word| {
-                model.shared.catalogue.find(word).cloned().ok_or_else(|| format!("no kind {word:?}"))
+                model.shared.cluster.catalogue.find(word).cloned().ok_or_else(|| format!("no kind {word:?}"))
             });
             return Ok(vec![Effect::open(Route::Tree(kind.transpose()?))]);
         }
@@ -141,7 +143,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         }
         Some("controllers") => {
             // A server other than Podium may have its own kind `controllers`.
-            let catalogue = &model.shared.catalogue;
+            let catalogue = &model.shared.cluster.catalogue;
             let kind = controller::kind(catalogue).or_else(|| catalogue.find_resource("controllers"));
             return match kind {
                 Some(kind) => table::open(kind, &rest, syntax, model),
@@ -150,18 +152,18 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             };
         }
         // A kind of that name on the server takes precedence; `wk` always means the table.
-        Some("workloads") if first == "wk" || model.shared.catalogue.find(first).is_none() => {
+        Some("workloads") if first == "wk" || model.shared.cluster.catalogue.find(first).is_none() => {
             return table::open(&workloads::kind(), &rest, syntax, model);
         }
         // A kind of that name on the server takes precedence.
-        Some("snapshots") if model.shared.catalogue.find_resource(first).is_none() => {
-            return match snapshot::kind(&model.shared.catalogue) {
+        Some("snapshots") if model.shared.cluster.catalogue.find_resource(first).is_none() => {
+            return match snapshot::kind(&model.shared.cluster.catalogue) {
                 Some(kind) => table::open(kind, &rest, syntax, model),
                 None => Err("this server does not support cluster snapshots".into()),
             };
         }
         // A kind of that name on the server takes precedence; `img` always means the images of nodes.
-        Some("images") if first == "img" || model.shared.catalogue.find(first).is_none() => {
+        Some("images") if first == "img" || model.shared.cluster.catalogue.find(first).is_none() => {
             return match rest.as_slice() {
                 [] => Ok(vec![Effect::open(Route::Images(ImageScope::All))]),
                 [node] => Ok(vec![Effect::open(Route::Images(ImageScope::Node((*node).to_owned())))]),
@@ -180,7 +182,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         }
         _ => {}
     }
-    if let Some(kind) = model.shared.catalogue.find_resource(first) {
+    if let Some(kind) = model.shared.cluster.catalogue.find_resource(first) {
         return table::open(kind, &rest, syntax, model);
     }
     let mut named = contexts::named(&rest, model)?;
@@ -213,7 +215,7 @@ fn add_node(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     if model.shared.read_only {
         return Err(read_only::command_refusal("add-node"));
     }
-    add_node::allowed(&model.shared.catalogue)?;
+    add_node::allowed(&model.shared.cluster.catalogue)?;
     Ok(vec![Effect::Act(Box::new(NewNode::parse(text)?.action()))])
 }
 
@@ -232,7 +234,7 @@ fn existing_theme(name: &str, model: &Model) -> Result<String, String> {
 
 fn candidates(model: &Model) -> Vec<String> {
     let mut all: Vec<String> =
-        model.shared.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string()).collect();
+        model.shared.cluster.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string()).collect();
     all.extend(PROMPT_WORDS.iter().map(|known| known.name.to_owned()));
     all.extend(model.shared.extensions.aliases().keys().cloned());
     // Commands for lists, tabs, panes and all views are not suggested: users know them by their keys.
@@ -272,7 +274,7 @@ pub(crate) fn completion<'a>(text: &str, suggestions: &'a [String]) -> Option<&'
 /// Reports whether a namespace can follow this word.
 fn takes_namespace(first: &str, model: &Model) -> bool {
     matches!(first, "ns" | "namespace")
-        || model.shared.catalogue.find(first).is_some_and(|kind| kind.namespaced)
+        || model.shared.cluster.catalogue.find(first).is_some_and(|kind| kind.namespaced)
 }
 
 /// The suggestions for an empty line: the most frequent kinds, and the console's own screens.
@@ -286,7 +288,7 @@ fn start(model: &Model) -> Vec<String> {
     let is_known = |word: &&&str| {
         PROMPT_WORDS.iter().any(|known| known.name == **word)
             || Command::named(word).is_some_and(|command| command.entry().context == KeyContext::Everywhere)
-            || model.shared.catalogue.find(word).is_some()
+            || model.shared.cluster.catalogue.find(word).is_some()
     };
     START.iter().filter(is_known).map(|word| (*word).to_owned()).collect()
 }
@@ -296,7 +298,7 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
     if text.is_empty() {
         return start(model);
     }
-    let is_kind = |word: &str| model.shared.catalogue.find_resource(word).is_some();
+    let is_kind = |word: &str| model.shared.cluster.catalogue.find_resource(word).is_some();
     if let Some((kubectl, rest)) = kubectl_words::split_kubectl(text)
         && !is_kind(kubectl.trim_end())
     {
@@ -334,7 +336,7 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
             object_commands::suggest(first, head.unwrap_or_default(), last, model)
         }
         Some(_) => {
-            let namespaces = model.shared.stores.namespaces().iter();
+            let namespaces = model.shared.cluster.stores.namespaces().iter();
             let mut names: Vec<String> = namespaces.filter_map(|(_, ns)| ns.metadata.name.clone()).collect();
             names.order();
             names.push("all".into());
@@ -348,6 +350,7 @@ pub(crate) fn suggest(text: &str, model: &Model) -> Vec<String> {
     // A short name is exact: `po` means pods before anything fuzzy.
     let exact = model
         .shared
+        .cluster
         .catalogue
         .find(last)
         .filter(|_| head.is_none() && !last.is_empty())
@@ -369,14 +372,15 @@ const SUGGESTED: usize = 8;
 /// Returns completions of a kind and of an object's name after `get`.
 fn suggest_of_get(rest: &str, model: &Model) -> Vec<String> {
     let Some((kind, name)) = rest.split_once(' ') else {
-        let kinds = model.shared.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string());
-        let exact = model.shared.catalogue.find(rest).map(|kind| kind.resource.plural.to_string());
+        let kinds =
+            model.shared.cluster.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string());
+        let exact = model.shared.cluster.catalogue.find(rest).map(|kind| kind.resource.plural.to_string());
         let mut found: Vec<String> = exact.into_iter().collect();
         found.extend(rank(rest, kinds.collect()).into_iter().take(SUGGESTED));
         found.dedup();
         return found.into_iter().take(SUGGESTED).map(|kind| format!("get {kind}")).collect();
     };
-    let Some(kind) = model.shared.catalogue.find_resource(kind) else { return Vec::new() };
+    let Some(kind) = model.shared.cluster.catalogue.find_resource(kind) else { return Vec::new() };
     let head = &rest[..rest.len() - name.len()];
     let names = names_of(kind, name, model);
     names.into_iter().take(SUGGESTED).map(|name| format!("get {head}{name}")).collect()
@@ -384,7 +388,7 @@ fn suggest_of_get(rest: &str, model: &Model) -> Vec<String> {
 
 /// Returns the names of the shown objects of a kind that start with a text, sorted.
 fn names_of(kind: &Kind, start: &str, model: &Model) -> BTreeSet<String> {
-    let store = model.shared.stores.get(&kind.resource).into_iter();
+    let store = model.shared.cluster.stores.get(&kind.resource).into_iter();
     let objects = store.flat_map(Store::iter).map(|(_, object)| object.identity());
     let is_shown = |object: &Identity| !kind.namespaced || model.shared.scope.holds(object.namespace());
     objects

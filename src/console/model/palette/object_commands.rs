@@ -109,7 +109,7 @@ pub(super) fn run(
         }
         None => find(&kinds, &qualified(namespace, object), model)?,
     };
-    if let Some(why) = command_availability::refuses(&model.shared.catalogue, &object.kind, command) {
+    if let Some(why) = command_availability::refuses(&model.shared.cluster.catalogue, &object.kind, command) {
         return Err(why);
     }
     let cx = model.shared.context(jiff::Timestamp::UNIX_EPOCH);
@@ -126,7 +126,7 @@ pub(super) fn run(
 pub(super) fn suggest(first: &str, head: &str, last: &str, model: &Model) -> Vec<String> {
     let Some(command) = Command::named(first) else { return Vec::new() };
     let entries: Vec<&Entry> = command.entries().collect();
-    let catalogue = &model.shared.catalogue;
+    let catalogue = &model.shared.cluster.catalogue;
     let of_kind = |kind: &str, start: &str| {
         let kind = catalogue.find(kind).into_iter();
         kind.flat_map(|kind| super::names_of(kind, start, model)).collect::<Vec<_>>()
@@ -158,6 +158,7 @@ pub(super) fn suggest(first: &str, head: &str, last: &str, model: &Model) -> Vec
 fn kinds_of(command: Command, entries: &[&Entry], model: &Model) -> Vec<Kind> {
     let podium_kinds = model
         .shared
+        .cluster
         .catalogue
         .kinds()
         .iter()
@@ -165,7 +166,7 @@ fn kinds_of(command: Command, entries: &[&Entry], model: &Model) -> Vec<Kind> {
         .cloned();
     builtin_kinds::kinds()
         .into_iter()
-        .map(|kind| model.shared.catalogue.current(&kind).clone())
+        .map(|kind| model.shared.cluster.catalogue.current(&kind).clone())
         .chain(podium_kinds)
         .filter(|kind| is_of_kind(command, entries, kind))
         .collect()
@@ -188,7 +189,7 @@ fn split_kind<'a>(
     kinds: &[Kind],
     model: &Model,
 ) -> Result<Option<(Kind, Option<&'a str>)>, String> {
-    let catalogue = &model.shared.catalogue;
+    let catalogue = &model.shared.cluster.catalogue;
     let Some(&first) = words.first() else { return Ok(None) };
     let is_count = |word: &&str| command == Command::Scale && word.parse::<i32>().is_ok();
     let (kind, both) = match first.split_once('/') {
@@ -326,8 +327,8 @@ fn pods_with(
     let Scope::One(namespace) = namespace else {
         return Err("logs -l: the namespace is required: -n NAMESPACE".to_owned());
     };
-    let kind = model.shared.catalogue.kind::<Pod>();
-    match command_availability::refuses(&model.shared.catalogue, &kind, Command::Logs) {
+    let kind = model.shared.cluster.catalogue.kind::<Pod>();
+    match command_availability::refuses(&model.shared.cluster.catalogue, &kind, Command::Logs) {
         Some(why) => Err(why),
         None => Ok(ObjectRef { kind, namespace: Some(namespace), name: labels, uid: None }),
     }
@@ -343,7 +344,7 @@ fn on_kind_and_name(
     let verb = command.name();
     let (kind, name) = match arguments {
         [kind, name] => (*kind, *name),
-        [kind] if model.shared.catalogue.find(kind).is_some() => {
+        [kind] if model.shared.cluster.catalogue.find(kind).is_some() => {
             return Err(format!("{verb} {kind}: the name is required: {verb} KIND NAME"));
         }
         [both] => both
@@ -352,13 +353,13 @@ fn on_kind_and_name(
         [] => return Err(format!("{verb}: the kind and the name are required: {verb} KIND NAME")),
         [_, _, more @ ..] => return Err(format!("{verb} KIND NAME; unexpected {:?}", more.join(" "))),
     };
-    let catalogue = &model.shared.catalogue;
+    let catalogue = &model.shared.cluster.catalogue;
     let kind = catalogue.find(kind).cloned().ok_or_else(|| format!("no kind {kind:?}"))?;
     if let Some(why) = command_availability::refuses(catalogue, &kind, command) {
         return Err(why);
     }
     let name = &*qualified(namespace.filter(|_| kind.namespaced), name);
-    let object = match model.shared.stores.get(&kind.resource) {
+    let object = match model.shared.cluster.stores.get(&kind.resource) {
         Some(_) => find(std::slice::from_ref(&kind), name, model)?,
         // The console does not watch objects of this kind. Commands that read take the object from the server by its
         // name; commands that need an object seen before are refused.
@@ -401,7 +402,7 @@ fn find(kinds: &[Kind], name: &str, model: &Model) -> Result<ObjectRef, String> 
                 !kind.namespaced || namespace.is_none_or(|expected| object.namespace() == Some(expected));
             object.name() == name && inside
         };
-        let store = model.shared.stores.get(&kind.resource).into_iter();
+        let store = model.shared.cluster.stores.get(&kind.resource).into_iter();
         let objects = store.flat_map(Store::iter).map(|(_, object)| object.identity()).filter(is);
         let found: Vec<ObjectRef> = objects.map(|object| object.object(kind.clone())).collect();
         match found.as_slice() {

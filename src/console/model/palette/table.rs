@@ -146,7 +146,7 @@ pub(super) fn anywhere(name: &str) -> Result<Scope, String> {
 }
 
 pub(super) fn namespace(name: &str, model: &Model) -> Result<Scope, String> {
-    let namespaces = &model.shared.stores.namespaces();
+    let namespaces = &model.shared.cluster.stores.namespaces();
     // If namespaces cannot be listed, any name is accepted.
     if namespaces.is_empty() || namespaces.by_name("", name).is_some() {
         return Ok(Scope::One(name.to_owned()));
