@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use ratatui::style::{Color, Modifier, Style};
 
+use super::text::{changes_direction, joins};
+
 /// The severity that a line states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -107,15 +109,12 @@ fn sanitize(raw: &str) -> (String, Vec<(Range<usize>, Style)>) {
                     style = select_graphic(style, codes);
                 }
             }
-            // Marks that change the direction of text could make a line read as another.
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                text.push('\u{fffd}');
-            }
             '\u{9b}' => {
                 // The one-byte form of `ESC [`.
                 let _ = control_sequence(&mut rest);
             }
-            character if character.is_control() => {}
+            character if character.is_control() || joins(character) => {}
+            character if changes_direction(character) => text.push('\u{fffd}'),
             character => text.push(character),
         }
     }
@@ -286,6 +285,8 @@ mod tests {
             ("open\x1b[38;5;1", "open"),
             ("open\x1b", "open"),
             ("name\u{202e}txt.exe", "name\u{fffd}txt.exe"),
+            ("name\u{61c}txt.exe", "name\u{fffd}txt.exe"),
+            ("👨\u{200d}👩 ❤\u{fe0f}", "👨👩 ❤"),
         ];
         for (raw, expect) in cases {
             assert_eq!(text(raw), expect, "{raw:?}");

@@ -29,15 +29,20 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 
 /// Reports whether a character joins emoji or widens them: terminals disagree on the width of the result (tmux shows
 /// the parts), which would shift the rest of the line. The separate parts have the same width everywhere.
-fn joins(c: char) -> bool {
+pub(crate) fn joins(c: char) -> bool {
     matches!(c, '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
+}
+
+/// Reports whether a character changes the direction of text, so that a line could read as another.
+pub(crate) fn changes_direction(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || joins(c)
-        || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' | '\u{feff}')
+        || changes_direction(c)
+        || matches!(c, '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
 fn picture(c: char) -> char {
@@ -320,6 +325,7 @@ mod tests {
             ("a\nb\tc\r", "a␊b c␍"),
             ("\u{9b}31m\u{7f}", "\u{fffd}31m␡"),
             ("abc\u{202e}fed", "abc\u{fffd}fed"),
+            ("abc\u{61c}fed", "abc\u{fffd}fed"),
             ("👨\u{200d}👩\u{200d}👧 ❤\u{fe0f}", "👨👩👧 ❤"),
         ] {
             assert_eq!(clean(given), shown);
