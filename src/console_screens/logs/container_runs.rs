@@ -98,13 +98,19 @@ fn jobs_of(pod: &str, uid: &str, status: &ContainerStatus, previous: bool) -> Ve
     }]
 }
 
+/// Returns whether the container was not started again after this run.
+pub(super) fn is_latest(pod: &Pod, run: &ContainerRun) -> bool {
+    status_of(pod, run).is_some()
+}
+
 /// Returns whether this run is still in progress.
 pub(super) fn still_runs(pod: &Pod, run: &ContainerRun) -> bool {
-    statuses(pod).any(|status| {
-        status.name == run.container
-            && status.restart_count == run.restarts
-            && status.state.as_ref().is_some_and(|state| state.running.is_some())
-    })
+    let state = status_of(pod, run).and_then(|status| status.state.as_ref());
+    state.is_some_and(|state| state.running.is_some())
+}
+
+fn status_of<'a>(pod: &'a Pod, run: &ContainerRun) -> Option<&'a ContainerStatus> {
+    statuses(pod).find(|status| status.name == run.container && status.restart_count == run.restarts)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use kube::Api;
 use kube::api::LogParams;
 use tokio::sync::mpsc;
 
-use super::container_runs::{ContainerRun, Note, still_runs};
+use super::container_runs::{ContainerRun, Note, is_latest, still_runs};
 use super::outage::{LOST, Outage};
 use super::selection::LogSelection;
 use console_data::action::{error_text, is_connection_error};
@@ -61,9 +61,10 @@ async fn read_to_end(
 ) -> Result<Option<Note>, ReceiverDropped> {
     let mut position = LogPosition::default();
     let mut complaint = String::new();
+    let mut note = None;
     loop {
         // The run had ended before this connection, which therefore has the rest of the log.
-        let note = notes.try_recv().ok();
+        note = note.or_else(|| notes.try_recv().ok());
         let before = position.latest;
         let mut params = LogParams {
             container: Some(run.container.clone()),
@@ -93,6 +94,7 @@ async fn read_to_end(
         if position.latest != before {
             complaint.clear();
         }
+        let is_broken = matches!(read, Err(StreamEnd::Broken));
         let is_complete = match read {
             Err(StreamEnd::ReceiverDropped) => return Err(ReceiverDropped),
             Err(end) => {
@@ -111,7 +113,8 @@ async fn read_to_end(
             }
             Ok(()) => true,
         };
-        if note.is_some() || follow.previous {
+        let has_ended = note.is_some() || follow.previous;
+        if has_ended && !is_broken {
             return Ok(note);
         }
         // The stream ends with the run, or with the connection.
@@ -126,8 +129,8 @@ async fn read_to_end(
             return Ok(Some(note));
         }
         match api.get_opt(&run.pod).await.and_then(|pod| pod.map(JsonObject::decode).transpose()) {
-            Ok(Some(pod)) if still_runs(&pod, run) => {}
-            Ok(_) => return Ok(None),
+            Ok(Some(pod)) if still_runs(&pod, run) || has_ended && is_latest(&pod, run) => {}
+            Ok(_) => return Ok(note),
             Err(_) => {}
         }
     }
@@ -306,7 +309,7 @@ mod tests {
             "metadata": { "name": "web", "uid": "u1", "namespace": "default" },
             "status": { "containerStatuses": [
                 { "name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0,
-                  "state": { "running": {} } },
+                  "state": { "running": {} }, "lastState": { "terminated": { "exitCode": 1 } } },
             ] },
         }))
         .unwrap()
@@ -318,6 +321,11 @@ mod tests {
     /// Returns the lines that are shown of a log that the server sends over several connections; the container runs
     /// until the last one has ended. Checks that each later connection begins at the given time.
     async fn read_over(connections: Vec<(&'static str, &'static str)>) -> Vec<String> {
+        read_run_over(connections, false).await
+    }
+
+    /// As [`read_over`], for the current or the previous run.
+    async fn read_run_over(connections: Vec<(&'static str, &'static str)>, previous: bool) -> Vec<String> {
         let left = Arc::new(parking_lot::Mutex::new(connections));
         let service = tower::service_fn(move |request: http::Request<Body>| {
             let mut left = left.lock();
@@ -344,7 +352,7 @@ mod tests {
             pods: Pods::Named("web".to_owned()),
             which: ContainerFilter::All,
             start: LogStart::Tail(100),
-            previous: false,
+            previous,
         };
         let Some(Job::Read(run, None)) = jobs(&running_pod(), &follow).pop() else { panic!("it runs") };
         let api = api_of(Client::new(service, "default"), Kind::Pod, Some("default"));
@@ -386,6 +394,13 @@ mod tests {
         ])
         .await;
         assert_eq!(seen, ["a", LOST, "b", LOST, "c"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_log_of_the_previous_run_is_read_after_an_outage_con_18() {
+        let log = "2026-05-01T12:00:07Z a\n";
+        let seen = read_run_over(vec![("previous=true", OUTAGE), ("previous=true", log)], true).await;
+        assert_eq!(seen, [LOST, "a"]);
     }
 
     #[tokio::test(start_paused = true)]
