@@ -10,14 +10,14 @@ use ratatui::layout::Rect;
 
 use super::{Job, Model};
 use console_data::context::ScreenId;
-use console_data::kind_view;
 use console_data::message::ScreenMessage;
 use console_data::resource::{ClusterId, ObjectRef};
+use console_operations::command_availability;
 use console_operations::effect::{
     LogRun, LogsRoute, PaneContent, Route, RowScope, SplitDirection, TableRoute,
 };
 use console_screens::Screen;
-use console_toolkit::command::{Command, KeyContext};
+use console_toolkit::command::Command;
 use console_toolkit::toast::Toast;
 
 /// The time for which a selection must be stable before the other pane follows it, so that scrolling through a list
@@ -32,16 +32,14 @@ const STEP: u16 = 10;
 
 /// Returns the view of an object in the second pane.
 fn route(shows: PaneContent, object: ObjectRef, model: &Model) -> Route {
-    let kind = model.shared.cluster.catalogue.current(&object.kind);
-    let has_pods = kind_view::key_contexts(kind)
-        .iter()
-        .any(|place| matches!(place, KeyContext::Pods | KeyContext::Workloads));
+    let catalogue = &model.shared.cluster.catalogue;
+    let has_logs = command_availability::refuses(catalogue, &object.kind, Command::Logs).is_none();
     match shows {
-        PaneContent::Default | PaneContent::Logs if has_pods => LogsRoute::of(object, LogRun::Current).into(),
+        PaneContent::Default | PaneContent::Logs if has_logs => LogsRoute::of(object, LogRun::Current).into(),
         PaneContent::Default | PaneContent::Logs | PaneContent::Yaml => Route::Yaml(object),
         PaneContent::Describe => Route::Describe(object),
         PaneContent::Events => {
-            let events = model.shared.cluster.catalogue.kind::<Event>();
+            let events = catalogue.kind::<Event>();
             TableRoute::of(events).only(RowScope::About(object)).into()
         }
     }

@@ -2,7 +2,7 @@
 
 use crossterm::event::{MouseButton, MouseEventKind};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Event, Node, Pod};
+use k8s_openapi::api::core::v1::{Event, Node, Pod, Service};
 use serde_json::json;
 
 use super::tabs_tests::{TestConsole, objects};
@@ -87,6 +87,16 @@ fn the_second_pane_follows_once_the_selection_stands_con_17() {
     stage.press("f6 : \"nodes\" enter f6 k");
     stage.wait(500);
     assert_eq!(stage.second(), "Nodes");
+}
+
+#[test]
+fn a_pane_beside_a_service_shows_the_logs_of_its_pods_con_17() {
+    let mut stage = TestConsole::new(140, 40);
+    let service = json!({"metadata": {"name": "front", "namespace": "default", "uid": "s"},
+        "spec": {"selector": {"app": "web"}}});
+    stage.feed(Delta::of::<Service>(vec![Change::Reset(objects([service]))]));
+    stage.press(": \"svc\" enter |");
+    assert_eq!(stage.second(), "front · logs");
 }
 
 /// In events about its node, the kubelet writes the node's name instead of its uid.
