@@ -9,7 +9,6 @@ use console_data::kind_view::{self, Pods};
 use console_data::resource::{Kind, ObjectRef, Uid};
 use console_data::rows::controller;
 use console_data::scope::Scope;
-use console_toolkit::toast::Toast;
 
 /// Goes one level down, or to the description if there is none.
 pub fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
@@ -35,7 +34,7 @@ pub fn open_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
     let known = object.uid.as_ref().and_then(|uid| cx.stores.object(&object.kind.resource, uid));
     let owners = known.and_then(|known| known.metadata().owner_references.clone()).unwrap_or_default();
     let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)).or(owners.first()) else {
-        return vec![Effect::Toast(Toast::info(format!("{} has no owner", object.describe())))];
+        return vec![Effect::info(format!("{} has no owner", object.describe()))];
     };
     open_table_at(
         cx,
@@ -54,7 +53,7 @@ pub fn rollout_of_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
     let owner = owners.iter().find(|owner| owner.controller == Some(true) && owner.kind == "Deployment");
     let Some(owner) = owner else {
         let note = format!("{} is not owned by a Deployment: it has no rollout", object.describe());
-        return vec![Effect::Toast(Toast::info(note))];
+        return vec![Effect::info(note)];
     };
     let deployment = ObjectRef {
         kind: cx.catalogue.kind::<Deployment>(),
@@ -74,7 +73,7 @@ pub fn open_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
         .and_then(|pod| pod.open().summary.node.as_deref());
     match node {
         Some(node) => open_table_at(cx, "v1", "Node", None, node, None),
-        None => vec![Effect::Toast(Toast::info(format!("{} has no node yet", pod.name)))],
+        None => vec![Effect::info(format!("{} has no node yet", pod.name))],
     }
 }
 

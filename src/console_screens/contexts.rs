@@ -14,7 +14,6 @@ use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::search::Filter;
 use console_toolkit::text::{clean, fit, pad};
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Cursor;
 use console_toolkit::widget::notice;
 use console_toolkit::widget::title::title_line;
@@ -62,7 +61,7 @@ impl Contexts {
                 let Some(chosen) = shown.get(self.cursor.of(lines)) else { return Vec::new() };
                 let name = chosen.map(|one| one.name.clone());
                 if name == self.used {
-                    return vec![Effect::Toast(Toast::info("this cluster is already open"))];
+                    return vec![Effect::info("this cluster is already open")];
                 }
                 vec![Effect::UseContext(name)]
             }

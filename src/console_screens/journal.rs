@@ -20,7 +20,6 @@ use console_operations::effect::{Dialog, Effect};
 use console_operations::operations::delete;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit, fit_middle};
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use console_toolkit::widget::title::title_line;
 
@@ -74,7 +73,7 @@ impl JournalScreen {
     fn request_preview(&mut self, entry: &Entry) -> Effect {
         let inverse = match entry.inverse() {
             Ok(inverse) => inverse,
-            Err(why_not) => return Effect::Toast(Toast::info(why_not)),
+            Err(why_not) => return Effect::info(why_not),
         };
         self.asking = Some(entry.id);
         let (id, after) = (entry.id, entry.outcome.after.clone());
@@ -96,11 +95,9 @@ impl JournalScreen {
             }
             Ok(UndoPreview { changes: Some(changes), .. }) if changes.is_empty() => {
                 let object = entry.outcome.action.target.describe();
-                vec![Effect::Toast(Toast::info(format!(
-                    "{object} is already in that state: nothing to undo"
-                )))]
+                vec![Effect::info(format!("{object} is already in that state: nothing to undo"))]
             }
-            Ok(seen) => vec![Effect::ShowDialog(Box::new(question(cx, entry, &seen)))],
+            Ok(seen) => vec![Effect::dialog(question(cx, entry, &seen))],
         }
     }
 }
@@ -149,7 +146,7 @@ fn question(cx: &Context<'_>, entry: &Entry, seen: &UndoPreview) -> Dialog {
         _ => Ok(vec![Effect::Undo(id)]),
     });
     let cancelled = format!("nothing was {}ne", verb(entry).to_lowercase());
-    dialog = dialog.on_cancel(move |_, _| vec![Effect::Toast(Toast::info(cancelled.clone()))]);
+    dialog = dialog.on_cancel(move |_, _| vec![Effect::info(cancelled.clone())]);
     dialog = dialog.fields(fields).line(format!("{} ago: {}", cx.age(entry.at), done.title)).line("");
     if let Some(changes) = &seen.changes {
         for change in changes.iter().take(LISTED) {

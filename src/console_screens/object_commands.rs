@@ -18,7 +18,6 @@ use console_operations::effect::{
 use console_operations::navigate;
 use console_operations::operations::{self, drain};
 use console_toolkit::command::{Command, KeyContext};
-use console_toolkit::toast::Toast;
 
 /// The message about a command on a row where there is none.
 pub(crate) const NOTHING_SELECTED: &str = "nothing is selected";
@@ -141,12 +140,12 @@ pub fn run(
 ) -> Vec<Effect> {
     if command == Command::AddNode {
         return match operations::add_node::allowed(cx.catalogue) {
-            Ok(()) => vec![Effect::ShowDialog(Box::new(operations::add_node::dialog()))],
+            Ok(()) => vec![Effect::dialog(operations::add_node::dialog())],
             Err(error) => vec![Effect::failed(error)],
         };
     }
     if command == Command::Break {
-        return vec![Effect::ShowDialog(Box::new(operations::fault::dialog()))];
+        return vec![Effect::dialog(operations::fault::dialog())];
     }
     if command == Command::SnapshotSave {
         return operations::snapshot::open_save_dialog(cx.catalogue);
@@ -155,7 +154,7 @@ pub fn run(
         return vec![Effect::ShowForwards];
     }
     let Some(current) = current.or_else(|| targets.first().cloned()) else {
-        return vec![Effect::Toast(Toast::info(NOTHING_SELECTED))];
+        return vec![Effect::info(NOTHING_SELECTED)];
     };
     let all = || targets.to_vec();
     match command {
@@ -163,7 +162,7 @@ pub fn run(
         Command::Describe => vec![Effect::open(Route::Describe(current))],
         Command::Yaml => vec![Effect::open(Route::Yaml(current))],
         Command::OpenVersions => match past::refused(cx.catalogue) {
-            Some(why) => vec![Effect::Toast(Toast::info(why))],
+            Some(why) => vec![Effect::info(why)],
             None => vec![Effect::open(Route::Versions(current))],
         },
         Command::OpenTimeline => vec![Effect::open(Route::Timeline(current))],
@@ -178,15 +177,15 @@ pub fn run(
                 targets.iter().filter_map(|target| target.namespace.as_deref()).collect();
             if names.is_empty() {
                 let note = format!("{} have no namespace", current.kind.heading());
-                return vec![Effect::Toast(Toast::info(note))];
+                return vec![Effect::info(note)];
             }
             vec![Effect::Copy(names.into_iter().collect::<Vec<_>>().join("\n"))]
         }
         Command::Delete if targets.iter().all(|target| target.kind.is::<Node>()) => {
-            vec![Effect::ShowDialog(Box::new(drain::remove::dialog(all(), hidden)))]
+            vec![Effect::dialog(drain::remove::dialog(all(), hidden))]
         }
-        Command::Delete => vec![Effect::ShowDialog(Box::new(operations::delete::dialog(all(), hidden)))],
-        Command::Kill => vec![Effect::ShowDialog(Box::new(operations::delete::kill_dialog(all())))],
+        Command::Delete => vec![Effect::dialog(operations::delete::dialog(all(), hidden))],
+        Command::Kill => vec![Effect::dialog(operations::delete::kill_dialog(all()))],
         Command::Owner => navigate::open_owner(cx, &current),
         Command::Logs => vec![Effect::open(LogsRoute::of(current, LogRun::Current))],
         Command::PreviousLogs => vec![Effect::open(LogsRoute::of(current, LogRun::Previous))],
@@ -205,7 +204,7 @@ pub fn run(
         }
         Command::Explain => vec![Effect::open(Route::Explain(current))],
         Command::WhyNotConnected => {
-            vec![Effect::ShowDialog(Box::new(operations::connection::dialog(&current)))]
+            vec![Effect::dialog(operations::connection::dialog(&current))]
         }
         Command::Scale => operations::scale::open_dialog(cx, all()),
         Command::Restart => operations::restart::show_dialog(cx, targets),
@@ -222,8 +221,8 @@ pub fn run(
         }
         Command::Cordon => targets.iter().map(|node| operations::node::cordon(cx, node, true)).collect(),
         Command::Uncordon => targets.iter().map(|node| operations::node::cordon(cx, node, false)).collect(),
-        Command::Label => vec![Effect::ShowDialog(Box::new(operations::label::labels_dialog(all())))],
-        Command::Taint => vec![Effect::ShowDialog(Box::new(operations::label::taints_dialog(all())))],
+        Command::Label => vec![Effect::dialog(operations::label::labels_dialog(all()))],
+        Command::Taint => vec![Effect::dialog(operations::label::taints_dialog(all()))],
         Command::OpenDrain => vec![Effect::open(Route::Drain(all()))],
         Command::UseNamespace => vec![
             Effect::Scope(Scope::One(current.name.clone())),
@@ -231,7 +230,7 @@ pub fn run(
         ],
         Command::PortForward => vec![operations::forward::open_dialog(cx, current)],
         Command::Trigger => {
-            vec![Effect::ShowDialog(Box::new(operations::cron_job::trigger_dialog(current)))]
+            vec![Effect::dialog(operations::cron_job::trigger_dialog(current))]
         }
         Command::Suspend => vec![operations::cron_job::suspend(targets)],
         Command::Decode => vec![Effect::open(Route::Decoded(current))],
@@ -239,7 +238,7 @@ pub fn run(
         Command::SnapshotRestore => operations::snapshot::open_restore_dialog(cx.catalogue, current),
         Command::SnapshotFork => operations::snapshot::open_fork_dialog(cx, current),
         Command::Fence => operations::fence::show_dialog(cx, &current),
-        Command::Unfence => vec![Effect::ShowDialog(Box::new(operations::fence::unfence_dialog(current)))],
+        Command::Unfence => vec![Effect::dialog(operations::fence::unfence_dialog(current))],
         Command::Pause => operations::controller::toggle(cx, targets),
         Command::ControllerStep => {
             targets.iter().map(|target| operations::controller::step(target, None)).collect()

@@ -19,7 +19,6 @@ use console_operations::command_availability;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, fit};
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::notice;
 use console_toolkit::widget::text_pane::TextPane;
 use console_toolkit::widget::title::title_line;
@@ -117,7 +116,7 @@ impl Yaml {
         self.write();
         match place {
             TimePosition::Beginning(_) => {
-                vec![Effect::Toast(Toast::info("the server has no earlier states"))]
+                vec![Effect::info("the server has no earlier states")]
             }
             _ => Vec::new(),
         }

@@ -329,7 +329,7 @@ fn a_dialog_of_a_hidden_screen_waits_in_its_tab_con_17() {
     stage.press("ctrl-t");
     let dialog = || Dialog::new("Really", "Yes", |_, _| Ok(Vec::new()));
     let now = stage.now;
-    let place = |model: &mut Model| model.apply(id, vec![Effect::ShowDialog(Box::new(dialog()))], now);
+    let place = |model: &mut Model| model.apply(id, vec![Effect::dialog(dialog())], now);
     stage.model.visit_for_test(0, place);
     assert!(!stage.screen().contains("Really") && stage.bar().contains("1! Pods"), "{}", stage.screen());
     stage.press("alt-1");

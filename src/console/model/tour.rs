@@ -33,7 +33,7 @@ impl Model {
                         Scope::All => "default",
                     };
                     let dialog = sample_app::dialog(&self.shared.cluster.catalogue, namespace)?;
-                    effects.push(Effect::ShowDialog(Box::new(dialog)));
+                    effects.push(Effect::dialog(dialog));
                 }
                 Ok(effects)
             }

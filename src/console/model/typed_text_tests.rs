@@ -233,7 +233,7 @@ fn a_question_waits_until_a_command_is_typed_con_6() {
     stage.press("p : \"depl\"");
     let id = stage.model.top().0;
     let dialog = Dialog::new("Late", "Do it", |_, _| Ok(vec![Effect::Quit]));
-    let _ = stage.model.apply(id, vec![Effect::ShowDialog(Box::new(dialog))], stage.now);
+    let _ = stage.model.apply(id, vec![Effect::dialog(dialog)], stage.now);
     let done = effects_of(&mut stage, &("oy".to_owned(), 200));
     assert!(done.is_empty() && stage.model.prompt.is_some() && stage.model.dialog.is_none());
     stage.press("esc");

@@ -138,7 +138,7 @@ impl Model {
         }
         let variables = self.variables(Some(&target), now);
         let effect = if plugin.confirms || !plugin.inputs.is_empty() {
-            Effect::ShowDialog(Box::new(operations::plugin::dialog(plugin, target, variables)))
+            Effect::dialog(operations::plugin::dialog(plugin, target, variables))
         } else {
             match plugin.program(&variables) {
                 Ok(program) => Effect::Run(Box::new(PluginRun {

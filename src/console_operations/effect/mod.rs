@@ -188,6 +188,16 @@ impl Effect {
         Self::Send(Data::new(data))
     }
 
+    /// Creates the effect that shows a dialog over the screen.
+    pub fn dialog(dialog: Dialog) -> Self {
+        Self::ShowDialog(Box::new(dialog))
+    }
+
+    /// Creates a toast with information.
+    pub fn info(text: impl Into<String>) -> Self {
+        Self::Toast(Toast::info(text))
+    }
+
     /// Creates a success toast.
     pub fn done(text: impl Into<String>) -> Self {
         Self::Toast(Toast::done(text))

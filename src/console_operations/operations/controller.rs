@@ -52,7 +52,7 @@ pub fn toggle(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
 
 /// As [`toggle`], for one controller with this status.
 pub fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&ControllerStatus>) -> Effect {
-    let note = |message: String| Effect::Toast(Toast::info(message));
+    let note = |message: String| Effect::info(message);
     let Some(status) = status else { return note(format!("{}: its status is not known yet", target.name)) };
     if let Some(why) = &status.cannot_pause {
         return note(format!("{} cannot be paused: {}", target.name, clean(why)));
@@ -76,7 +76,7 @@ pub fn toggle_one(cx: &Context<'_>, target: &ObjectRef, status: Option<&Controll
             let name = all.metadata.name.as_deref().unwrap_or_default();
             let text = format!("Fault {} pauses all controllers: all of them resume.", clean(name));
             let dialog = Dialog::new("Resume", "Resume all", move |_, _| Ok(vec![heal(&faults)]));
-            Effect::ShowDialog(Box::new(dialog.line(text)))
+            Effect::dialog(dialog.line(text))
         }
     }
 }

@@ -44,7 +44,7 @@ pub fn show_dialog(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
         Some(fence) => unfence_dialog(ObjectRef::of(builtin_kinds::kind::<NodeFence>(), fence)),
         None => fence_dialog(node),
     };
-    vec![Effect::ShowDialog(Box::new(dialog))]
+    vec![Effect::dialog(dialog)]
 }
 
 /// Creates the dialog for fencing a node. The node's name must be typed, because its processes are killed without

@@ -9,7 +9,6 @@ use base::sort::SliceOrder;
 use console_data::context::Context;
 use console_data::related;
 use console_data::resource::ObjectRef;
-use console_toolkit::toast::Toast;
 use object::host_ports::declared_ports;
 use object::owner::is_terminating;
 use object::pod::is_ready;
@@ -23,13 +22,13 @@ struct PortHint {
 /// Shows the dialog for the ports of a pod, or of a pod of the service or workload: a ready one, else a running one.
 pub fn open_dialog(cx: &Context<'_>, object: ObjectRef) -> Effect {
     if object.kind.is::<Pod>() {
-        return Effect::ShowDialog(Box::new(dialog(cx, object, None)));
+        return Effect::dialog(dialog(cx, object, None));
     }
     let mut pods = related::pods_of(cx, &object);
     pods.retain(|pod| runs(pod));
     pods.order_by(|a, b| (!is_ready(a), &a.metadata.name).cmp(&(!is_ready(b), &b.metadata.name)));
     let Some(pod) = pods.first() else {
-        return Effect::Toast(Toast::info(format!("{} has no running pod to forward to", object.describe())));
+        return Effect::info(format!("{} has no running pod to forward to", object.describe()));
     };
     let uid = object.uid.as_ref().filter(|_| object.kind.is::<Service>());
     let ports = match uid.and_then(|uid| cx.stores.services().get(uid)) {
@@ -39,7 +38,7 @@ pub fn open_dialog(cx: &Context<'_>, object: ObjectRef) -> Effect {
     let state = if is_ready(pod) { "ready" } else { "not ready" };
     let pod = ObjectRef::of(cx.catalogue.kind::<Pod>(), *pod);
     let through = format!("Through Pod {}, which is {state}.", pod.name);
-    Effect::ShowDialog(Box::new(ports_dialog(&object, pod, &ports).line(through)))
+    Effect::dialog(ports_dialog(&object, pod, &ports).line(through))
 }
 
 /// Creates the dialog for the ports of a pod, prefilled with the first port that a container names.

@@ -40,7 +40,7 @@ pub fn show_dialog(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
         }
         _ => "Their pods are replaced step by step, as their strategy allows.".to_owned(),
     };
-    vec![Effect::ShowDialog(Box::new(dialog.lines(listing(targets)).line(effect)))]
+    vec![Effect::dialog(dialog.lines(listing(targets)).line(effect))]
 }
 
 /// Returns whether rollouts of the Deployment are paused.

@@ -22,7 +22,6 @@ use console_data::kind_view::{self, Template};
 use console_data::resource::ObjectRef;
 use console_data::template;
 use console_toolkit::text::grouped;
-use console_toolkit::toast::Toast;
 
 /// The factor of increase above which a second confirmation is needed: an extra digit makes it ten times.
 const LARGE_INCREASE: i64 = 10;
@@ -115,7 +114,7 @@ pub fn open_dialog_for(cx: &Context<'_>, target: ObjectRef, desired: i32) -> Vec
 fn open_dialog_with(cx: &Context<'_>, targets: Vec<ObjectRef>, desired: Option<i32>) -> Vec<Effect> {
     let unread: Vec<ObjectRef> =
         targets.iter().filter(|target| stored(cx, target).is_none()).cloned().collect();
-    let mut effects = vec![Effect::ShowDialog(Box::new(dialog(cx, targets, desired)))];
+    let mut effects = vec![Effect::dialog(dialog(cx, targets, desired))];
     if !unread.is_empty() {
         effects.push(Effect::task(SLOT, move |out| read_counts(out, unread)));
     }
@@ -309,7 +308,7 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
     }
     let mut effects = end_of_reads(items);
     if actions.is_empty() {
-        effects.push(Effect::Toast(Toast::info("nothing to change")));
+        effects.push(Effect::info("nothing to change"));
         return Ok(effects);
     }
     if doubts.is_empty() {
@@ -322,7 +321,7 @@ fn submit(dialog: &Dialog, cx: &Context<'_>, items: &[Item]) -> Result<Vec<Effec
     for doubt in doubts {
         again = again.warning(doubt);
     }
-    effects.push(Effect::ShowDialog(Box::new(again)));
+    effects.push(Effect::dialog(again));
     Ok(effects)
 }
 

@@ -9,7 +9,6 @@ use console_data::action::{Action, Mutation, PatchKind};
 use console_data::context::Context;
 use console_data::resource::ObjectRef;
 use console_data::template;
-use console_toolkit::toast::Toast;
 use object::well_known::annotation::CHANGE_CAUSE;
 
 /// Shows the dialog with an image for each container.
@@ -67,7 +66,7 @@ pub fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
             changed = overtaken;
         }
         if changed.is_empty() {
-            return Ok(vec![Effect::Toast(Toast::info("nothing to change"))]);
+            return Ok(vec![Effect::info("nothing to change")]);
         }
         Ok(vec![Effect::Act(Box::new(image_action(&target, &changed)))])
     })
@@ -79,7 +78,7 @@ pub fn show_dialog(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
             "The container restarts with it. Its owner's template does not change: the next pod has the old image.",
         ),
     };
-    vec![Effect::ShowDialog(Box::new(dialog))]
+    vec![Effect::dialog(dialog)]
 }
 
 fn image_action(target: &ObjectRef, changed: &[(String, String, String)]) -> Action {

@@ -41,7 +41,7 @@ fn find<'a>(catalogue: &'a Catalogue, plural: &str) -> Option<&'a Kind> {
 /// Shows a dialog; if there is none, shows that the server does not support snapshots.
 fn open_dialog(dialog: Option<Dialog>) -> Vec<Effect> {
     match dialog {
-        Some(dialog) => vec![Effect::ShowDialog(Box::new(dialog))],
+        Some(dialog) => vec![Effect::dialog(dialog)],
         None => vec![Effect::failed("this server does not support cluster snapshots")],
     }
 }
@@ -96,13 +96,13 @@ fn restore_dialog(kind: Kind, snapshot: ObjectRef) -> Dialog {
 /// that creates a fork there.
 pub fn open_fork_dialog(cx: &Context<'_>, snapshot: ObjectRef) -> Vec<Effect> {
     if let Some(forks) = cx.forks {
-        return vec![Effect::ShowDialog(Box::new(fork_dialog(forks.clone(), snapshot)))];
+        return vec![Effect::dialog(fork_dialog(forks.clone(), snapshot))];
     }
     let command = fork_command(&snapshot.name, "DIRECTORY");
     let note = format!(
         "this cluster's data directory may be on another machine; run this command there (copied): {command}"
     );
-    vec![Effect::Copy(command), Effect::Toast(Toast::info(note))]
+    vec![Effect::Copy(command), Effect::info(note)]
 }
 
 fn fork_command(snapshot: &str, directory: &str) -> String {
@@ -125,7 +125,7 @@ fn fork_dialog(forks: Arc<dyn Fork>, snapshot: ObjectRef) -> Dialog {
             // A copy in progress is completed, even if its screen is closed.
             out.clone().spawn_detached(fork(out, forks, snapshot, directory));
         });
-        Ok(vec![Effect::Toast(Toast::info(note)), task])
+        Ok(vec![Effect::info(note), task])
     })
     .line("Creates a data directory on this machine for a second cluster that starts with the snapshot's objects.")
     .fields(fields)

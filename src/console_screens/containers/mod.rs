@@ -25,7 +25,6 @@ use console_data::resource::ObjectRef;
 use console_operations::effect::{Effect, LogRun, LogsRoute, Route, TerminalPurpose};
 use console_operations::operations;
 use console_toolkit::command::{Command, KeyContext};
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 
 /// The screen of one pod's containers.
@@ -93,7 +92,7 @@ impl Containers {
         if !is_of_container {
             return object_commands::on(cx, command, Some(pod));
         }
-        let Some(one) = selected else { return vec![Effect::Toast(Toast::info("nothing is selected"))] };
+        let Some(one) = selected else { return vec![Effect::info(object_commands::NOTHING_SELECTED)] };
         let name = one.name.clone();
         let needs_process = matches!(command, Command::Transfer | Command::Shell | Command::Attach);
         if needs_process && !one.is_running {
@@ -101,9 +100,7 @@ impl Containers {
         }
         vec![match command {
             Command::PreviousLogs => Effect::open(LogsRoute::of(pod, LogRun::Previous).in_container(name)),
-            Command::PortForward => {
-                Effect::ShowDialog(Box::new(operations::forward::dialog(cx, pod, Some(&name))))
-            }
+            Command::PortForward => Effect::dialog(operations::forward::dialog(cx, pod, Some(&name))),
             Command::Transfer => Effect::open(Route::Transfer(pod, Some(name))),
             Command::Shell => Effect::open(Route::ContainerTerminal(pod, TerminalPurpose::Shell, name)),
             Command::Attach => Effect::open(Route::ContainerTerminal(pod, TerminalPurpose::Attach, name)),

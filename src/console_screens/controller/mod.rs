@@ -40,7 +40,6 @@ use console_operations::operations;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::search::Filter;
 use console_toolkit::text::clean;
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use follow::follow;
 use response::ControllerResponse;
@@ -218,14 +217,14 @@ impl Controller {
     /// Opens the object of the selected key.
     fn enter(&self, cx: &Context<'_>) -> Vec<Effect> {
         let Some((_, key)) = self.selected_key() else {
-            return vec![Effect::Toast(Toast::info("no key is selected"))];
+            return vec![Effect::info("no key is selected")];
         };
         match &key.object {
             Some(object) => {
                 let namespace = object.namespace.as_deref();
                 open_table_at(cx, &object.api_version, &object.kind, namespace, &object.name, None)
             }
-            None => vec![Effect::Toast(Toast::info(format!("{} does not name an object", clean(&key.key))))],
+            None => vec![Effect::info(format!("{} does not name an object", clean(&key.key)))],
         }
     }
 
@@ -248,13 +247,13 @@ impl Controller {
                 let text = match self.selected_key() {
                     Some((ListSection::Recent | ListSection::Errors, key)) => key.summary(),
                     Some((_, key)) => key.key,
-                    None => return vec![Effect::Toast(Toast::info("no key is selected"))],
+                    None => return vec![Effect::info("no key is selected")],
                 };
                 return vec![Effect::Copy(text)];
             }
             Command::Pause | Command::ControllerStep => {
                 if let Some(why) = self.refuses(cx, command) {
-                    return vec![Effect::Toast(Toast::info(why))];
+                    return vec![Effect::info(why)];
                 }
                 if command == Command::ControllerStep {
                     return self.step();

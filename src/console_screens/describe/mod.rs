@@ -31,7 +31,6 @@ use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::search::Search;
 use console_toolkit::text::{clean, fit, fit_parts};
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::notice;
 use console_toolkit::widget::scroll::Scroll;
 use console_toolkit::widget::wrap::{RowIndex, wrapped};
@@ -150,7 +149,7 @@ impl Describe {
 
     fn jump(&mut self, cx: &Context<'_>, forward: bool) -> Vec<Effect> {
         let Some(search) = &self.search else {
-            return vec![Effect::Toast(Toast::info("search with / first"))];
+            return vec![Effect::info("search with / first")];
         };
         let lines = self.lines(cx);
         let found: Vec<usize> = (0..lines.len()).filter(|at| search.matches(&lines[*at].text())).collect();
@@ -164,7 +163,7 @@ impl Describe {
                 found.iter().find(|at| **at >= top).or(found.first())
             }
         };
-        let Some(at) = at.copied() else { return vec![Effect::Toast(Toast::info("no match"))] };
+        let Some(at) = at.copied() else { return vec![Effect::info("no match")] };
         self.current = Some(at);
         let line = drawn_text(&lines[at]);
         let found = search.ranges(&line).into_iter().next().unwrap_or_default();

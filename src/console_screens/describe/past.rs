@@ -11,7 +11,6 @@ use console_data::point_in_time::{TimeTravel, WayBack};
 use console_data::resource::Kind;
 use console_data::store::Stores;
 use console_operations::effect::Effect;
-use console_toolkit::toast::Toast;
 
 /// The result of a step of time travel, or why it failed.
 #[derive(Debug)]
@@ -79,6 +78,6 @@ impl Describe {
             self.back_target = WayBack::Now;
         }
         let bounds = self.past.as_ref().and_then(|then| then.view.bounds());
-        bounds.map(|bounds| Effect::Toast(Toast::info(bounds))).into_iter().collect()
+        bounds.map(Effect::info).into_iter().collect()
     }
 }

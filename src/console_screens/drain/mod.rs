@@ -266,14 +266,14 @@ impl Drain {
 
     fn toggle(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         if self.stage == DrainStage::Running {
-            return vec![Effect::Toast(Toast::info("stop the drain first to change its options"))];
+            return vec![Effect::info("stop the drain first to change its options")];
         }
         match &self.cursor {
             Cursor::Pod(uid) => {
                 let rows = self.rows(cx);
                 let row = rows.iter().flatten().find(|row| row.uid == *uid);
                 let Some(row) = row.filter(|row| row.delete_status.is_exceptional()) else {
-                    return vec![Effect::Toast(Toast::info("this pod needs no decision"))];
+                    return vec![Effect::info("this pod needs no decision")];
                 };
                 if row.delete_status.refuses() {
                     self.exceptions.insert(uid.clone());
@@ -320,7 +320,7 @@ impl Drain {
 
     fn uncordon(&self, cx: &Context<'_>) -> Vec<Effect> {
         if self.stage == DrainStage::Running {
-            return vec![Effect::Toast(Toast::info("stop the drain first"))];
+            return vec![Effect::info("stop the drain first")];
         }
         self.nodes.iter().map(|node| cordon(cx, node, false)).collect()
     }

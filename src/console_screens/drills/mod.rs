@@ -30,7 +30,6 @@ use console_operations::effect::{Dialog, Effect, Outbox};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::{clean, counted, fit, wrapped};
 use console_toolkit::theme::Theme;
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use extension::scenario::{AllScenarioRuns, ScenarioPhase, ScenarioRun};
 use object::time::go_duration;
@@ -98,14 +97,14 @@ impl Drills {
     }
 
     fn act(&mut self, cx: &Context<'_>, row: &Row, command: Command) -> Vec<Effect> {
-        let refuse = |reason: String| vec![Effect::Toast(Toast::info(reason))];
+        let refuse = |reason: String| vec![Effect::info(reason)];
         if let Some(why) = self.refuses(cx, command) {
             return refuse(why);
         }
         match command {
             Command::Enter => {
                 self.cursor = Some(row.name.clone());
-                vec![Effect::ShowDialog(Box::new(question(row)))]
+                vec![Effect::dialog(question(row))]
             }
             Command::DrillHint => match row.request_hint() {
                 Some(action) => {
@@ -113,9 +112,7 @@ impl Drills {
                     let dialog = Dialog::new("Show the next hint", "Show", move |_, _| {
                         Ok(vec![Effect::Act(Box::new(action.clone()))])
                     });
-                    vec![Effect::ShowDialog(Box::new(
-                        dialog.line(format!("The next hint costs {cost} points.")),
-                    ))]
+                    vec![Effect::dialog(dialog.line(format!("The next hint costs {cost} points.")))]
                 }
                 None => refuse("no more hints".into()),
             },
@@ -126,7 +123,7 @@ impl Drills {
                     Ok(vec![Effect::Act(Box::new(action.clone()))])
                 });
                 let text = format!("Drill {} stops: its faults end and its objects are removed.", row.name);
-                vec![Effect::ShowDialog(Box::new(dialog.warning(text)))]
+                vec![Effect::dialog(dialog.warning(text))]
             }
             _ => Vec::new(),
         }

@@ -21,7 +21,6 @@ use console_operations::effect::{Dialog, Effect, Route};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::search::Filter;
 use console_toolkit::text::{clean, fit, format_size, grouped, pad, tail};
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Cursor;
 use console_toolkit::widget::notice;
 use console_toolkit::widget::title::title_line;
@@ -83,12 +82,12 @@ impl DumpsScreen {
             _ => return Vec::new(),
         };
         let Some(dump) = selected else {
-            return vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))];
+            return vec![Effect::info(object_commands::NOTHING_SELECTED)];
         };
         match command {
             Command::Enter => vec![Effect::open(Route::Dump(dump.path))],
             Command::Edit => vec![Effect::EditFile(dump.path)],
-            _ => vec![Effect::ShowDialog(Box::new(removal(dump)))],
+            _ => vec![Effect::dialog(removal(dump))],
         }
     }
 

@@ -243,7 +243,7 @@ impl Edit {
     /// Starts a save: a dry run first, then the diff.
     fn request_save(&mut self) -> Vec<Effect> {
         if !self.is_changed() {
-            return vec![Effect::Toast(Toast::info("nothing was changed"))];
+            return vec![Effect::info("nothing was changed")];
         }
         self.review = Scroll::default();
         if self.dry_run_result == DryRunResult::Good {
@@ -330,7 +330,7 @@ impl Edit {
         self.base = theirs;
         if !self.is_changed() {
             self.stage = EditStage::Typing;
-            return vec![Effect::Toast(Toast::info("the newer version already has your changes"))];
+            return vec![Effect::info("the newer version already has your changes")];
         }
         self.check_now()
     }
@@ -381,7 +381,7 @@ impl Edit {
                 });
                 let dialog =
                     dialog.line(format!("Your changes to {} are not saved.", self.target.describe()));
-                vec![Effect::ShowDialog(Box::new(dialog))]
+                vec![Effect::dialog(dialog)]
             }
         }
     }
@@ -394,7 +394,7 @@ impl Edit {
                 _ => self.problems = vec![Problem::general(why)],
             },
             EditData::External(text) if text.trim().is_empty() => {
-                return vec![Effect::Toast(Toast::info("the file was empty: nothing was changed"))];
+                return vec![Effect::info("the file was empty: nothing was changed")];
             }
             EditData::External(text) => {
                 // The user has returned from the external editor.
@@ -478,7 +478,7 @@ impl Edit {
             Command::DraftLater => {
                 self.offered = None;
                 let text = "your earlier text is kept until you change this one";
-                vec![Effect::Toast(Toast::info(text))]
+                vec![Effect::info(text)]
             }
             Command::ConflictMine => self.pick(ConflictSide::Mine),
             Command::ConflictTheirs => self.pick(ConflictSide::Theirs),

@@ -24,7 +24,6 @@ use console_operations::operations;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::search::Filter;
 use console_toolkit::text::{clean, fit, format_size, grouped, pad, tail};
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Cursor;
 use console_toolkit::widget::notice;
 use console_toolkit::widget::title::title_line;
@@ -192,19 +191,19 @@ impl Files {
                     Some((path, false)) if command == Command::Yaml => vec![Self::look(path)],
                     Some((path, false)) => vec![Effect::EditFile(path)],
                     Some((_, true)) => {
-                        vec![Effect::Toast(Toast::info("that is a directory: enter opens it"))]
+                        vec![Effect::info("that is a directory: enter opens it")]
                     }
-                    None => vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))],
+                    None => vec![Effect::info(object_commands::NOTHING_SELECTED)],
                 };
             }
             Command::FilesApply | Command::Delete => {
                 let purpose = if command == Command::FilesApply { Purpose::Apply } else { Purpose::Delete };
                 return match self.selected_path() {
                     Some((path, _)) if path.ends_with("..") => {
-                        vec![Effect::Toast(Toast::info("that is the parent directory: enter opens it"))]
+                        vec![Effect::info("that is the parent directory: enter opens it")]
                     }
                     Some((path, _)) => self.request_read(cx, path, purpose),
-                    None => vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))],
+                    None => vec![Effect::info(object_commands::NOTHING_SELECTED)],
                 };
             }
             _ => {}
@@ -277,9 +276,9 @@ impl Files {
                     effects.push(Effect::failed(plan::listed(&errors)));
                 }
                 if found.is_empty() && errors.is_empty() {
-                    effects.push(Effect::Toast(Toast::info("none of its objects exist")));
+                    effects.push(Effect::info("none of its objects exist"));
                 } else if !found.is_empty() {
-                    effects.push(Effect::ShowDialog(Box::new(operations::delete::dialog(found, 0))));
+                    effects.push(Effect::dialog(operations::delete::dialog(found, 0)));
                 }
                 effects
             }

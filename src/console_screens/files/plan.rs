@@ -20,7 +20,6 @@ use console_data::scope::Scope;
 use console_operations::dialog::{Field, Fields};
 use console_operations::effect::{Dialog, Effect};
 use console_toolkit::text::fit;
-use console_toolkit::toast::Toast;
 
 /// Maximum number of objects; for more, `podium apply` or kubectl is the right tool, because a dialog about them would
 /// not be readable.
@@ -167,7 +166,7 @@ pub(super) fn confirm_apply(path: &Path, planned: Vec<PlannedObject>) -> Vec<Eff
             [one] => format!("{} is unchanged", one.target.describe()),
             all => format!("all {} objects are unchanged", all.len()),
         };
-        return vec![Effect::Toast(Toast::info(text))];
+        return vec![Effect::info(text)];
     }
     if planned.iter().all(|one| matches!(one.outcome, ApplyOutcome::Refused(_) | ApplyOutcome::Same)) {
         let refusal = |one: &PlannedObject| match &one.outcome {
@@ -176,7 +175,7 @@ pub(super) fn confirm_apply(path: &Path, planned: Vec<PlannedObject>) -> Vec<Eff
         };
         return vec![Effect::failed(listed(&planned.iter().filter_map(refusal).collect::<Vec<_>>()))];
     }
-    vec![Effect::ShowDialog(Box::new(dialog(path, planned)))]
+    vec![Effect::dialog(dialog(path, planned))]
 }
 
 fn dialog(path: &Path, planned: Vec<PlannedObject>) -> Dialog {

@@ -122,7 +122,7 @@ impl Forwards {
             }
             // The user has just requested the forward and can choose another port.
             (State::Starting, State::Failed(why)) => {
-                Some(Effect::ShowDialog(Box::new(forward::another_port(cx, &row.forward, why.clone()))))
+                Some(Effect::dialog(forward::another_port(cx, &row.forward, why.clone())))
             }
             (_, State::Failed(why)) => Some(Effect::failed(format!("port-forward: {why}"))),
             _ => None,
@@ -143,7 +143,7 @@ impl Forwards {
 
     fn stop(&mut self) -> Vec<Effect> {
         if self.rows.is_empty() {
-            return vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))];
+            return vec![Effect::info(object_commands::NOTHING_SELECTED)];
         }
         let row = self.rows.remove(self.cursor.of(self.rows.len()));
         let _ = self.orders.send(Order::Stop(row.id));

@@ -42,7 +42,6 @@ use console_operations::operations::image::{self, ImageOperation};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::search::Filter;
 use console_toolkit::text::clean;
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use object::node_image::NodeImageSource;
 use poll::poll;
@@ -247,14 +246,14 @@ impl Images {
             _ => {}
         }
         let Some(row) = visible.get(self.at(&visible)).copied() else {
-            return vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))];
+            return vec![Effect::info(object_commands::NOTHING_SELECTED)];
         };
         match command {
             Command::Enter | Command::Describe => open_details(row),
             Command::ImageExplain => open_explanation(row),
             Command::Delete => vec![match image::refuses_removal(row) {
                 Some(why) => Effect::failed(why),
-                None => Effect::ShowDialog(Box::new(image::removal_dialog(cx.catalogue, row))),
+                None => Effect::dialog(image::removal_dialog(cx.catalogue, row)),
             }],
             Command::UsedBy => open_pods(cx, row),
             Command::PodNode => open_table_at(cx, "v1", "Node", None, &row.node, None),
@@ -276,7 +275,7 @@ impl Images {
             return Effect::failed("no kubelet here pulls images at a client's request");
         };
         let name = row.and_then(|row| row.names.iter().find(|name| !name.contains('@')));
-        Effect::ShowDialog(Box::new(image::pull_dialog(nodes, &node, name.map_or("", String::as_str))))
+        Effect::dialog(image::pull_dialog(nodes, &node, name.map_or("", String::as_str)))
     }
 
     fn operate(&mut self, cx: &Context<'_>, operation: ImageOperation) -> Vec<Effect> {
@@ -289,7 +288,7 @@ impl Images {
             ImageOperation::PullAccepted { node, image } => {
                 let text = format!("pulling {} on {}", clean(&image), clean(&node));
                 self.awaited.insert((node, image));
-                vec![Effect::Toast(Toast::info(text)), self.ask(cx, Duration::ZERO)]
+                vec![Effect::info(text), self.ask(cx, Duration::ZERO)]
             }
             ImageOperation::RemovalRequested => vec![self.ask(cx, SHORT_PAUSE)],
         }
@@ -359,7 +358,7 @@ fn known(row: &ImageRow) -> Vec<String> {
 fn open_details(row: &ImageRow) -> Vec<Effect> {
     match &row.pull {
         Some(PullRow::Failed(error)) => vec![Effect::failed(clean(error).into_owned())],
-        Some(PullRow::Running(_)) => vec![Effect::Toast(Toast::info("its pull goes on"))],
+        Some(PullRow::Running(_)) => vec![Effect::info("its pull goes on")],
         None => {
             // An id means one image; a name of the catalogue's images has none in the store.
             let stored = matches!(
@@ -379,7 +378,7 @@ fn open_explanation(row: &ImageRow) -> Vec<Effect> {
     }
     match row.names.first() {
         Some(name) => vec![open_text(row, name, ImageContent::Explanation)],
-        None => vec![Effect::Toast(Toast::info("it has no name to explain"))],
+        None => vec![Effect::info("it has no name to explain")],
     }
 }
 
@@ -393,7 +392,7 @@ fn open_text(row: &ImageRow, image: &str, content: ImageContent) -> Effect {
 fn open_pods(cx: &Context<'_>, row: &ImageRow) -> Vec<Effect> {
     if row.pods.is_empty() {
         let note = format!("no pod of {} uses {}", clean(&row.node), clean(row.name()));
-        return vec![Effect::Toast(Toast::info(note))];
+        return vec![Effect::info(note)];
     }
     let used = ImageUse {
         node: row.node.clone(),

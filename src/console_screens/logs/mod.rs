@@ -49,7 +49,6 @@ use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::log_line::LineOrigin;
 use console_toolkit::search::Search;
 use console_toolkit::text::grouped;
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::scroll;
 use console_toolkit::widget::wrap::{row_count, row_of};
 use selector::selector_of;
@@ -286,7 +285,7 @@ impl Logs {
     fn next_container(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let names = self.pod(cx).map(container_names).unwrap_or_default();
         if names.len() < 2 {
-            return vec![Effect::Toast(Toast::info("the pod has only one container"))];
+            return vec![Effect::info("the pod has only one container")];
         }
         let at = match &self.which {
             Some(ContainerFilter::One(name)) => {
@@ -376,7 +375,7 @@ impl Logs {
             (false, None) => self.buffer.previous_match(number_at(self.down(top, height))),
         };
         let Some(number) = found else {
-            return vec![Effect::Toast(Toast::info("no match"))];
+            return vec![Effect::info("no match")];
         };
         self.current = Some(number);
         let place = self.buffer.visible_index(number);
@@ -457,9 +456,7 @@ impl Logs {
             }
             Command::LogsFilter => {
                 if self.buffer.query().is_none() {
-                    return vec![Effect::Toast(Toast::info(
-                        "search with / first; then F shows only lines that match",
-                    ))];
+                    return vec![Effect::info("search with / first; then F shows only lines that match")];
                 }
                 let at = self.buffer.visible_line(self.top().0).map(|(number, _)| number);
                 self.buffer.filter(!self.buffer.filtering());
@@ -522,7 +519,7 @@ impl Logs {
             lines.push(text);
         }
         if lines.is_empty() {
-            return vec![Effect::Toast(Toast::info("no lines to copy"))];
+            return vec![Effect::info("no lines to copy")];
         }
         let copied = lines.len();
         let text: String = lines.into_iter().rev().map(|line| line + "\n").collect();
@@ -531,7 +528,7 @@ impl Logs {
             let save =
                 cx.bindings.key(Command::Save).map(|key| format!(": {key} saves all")).unwrap_or_default();
             let (copied, all) = (grouped(copied as u64), grouped(all as u64));
-            effects.push(Effect::Toast(Toast::info(format!("the newest {copied} of {all} lines{save}"))));
+            effects.push(Effect::info(format!("the newest {copied} of {all} lines{save}")));
         }
         effects
     }

@@ -19,7 +19,6 @@ use console_data::scope::Scope;
 use console_data::store::Stores;
 use console_operations::effect::{Effect, Route, RowScope, TableRoute};
 use console_operations::navigate;
-use console_toolkit::toast::Toast;
 
 /// The result of a step of time travel.
 #[derive(Debug)]
@@ -98,7 +97,7 @@ impl Overview {
         let bounds = then.view.bounds();
         self.past = Some(Box::new(then));
         self.with(cx, Self::rebuild_events);
-        bounds.map(|bounds| Effect::Toast(Toast::info(bounds))).into_iter().collect()
+        bounds.map(Effect::info).into_iter().collect()
     }
 
     /// Calls a function with the shown state: the past one if it is shown, else the present.

@@ -28,7 +28,6 @@ use console_operations::effect::Effect;
 use console_operations::navigate::open_table_at;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::search::Filter;
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use groups::{Group, Name, Row, groups, rows};
 use verdict::{Verdict, VerdictResponse, fetch};
@@ -184,7 +183,7 @@ impl PendingScreen {
             Command::Enter | Command::Toggle => self.enter(cx),
             Command::Copy => match self.verdict() {
                 Some(verdict) => vec![Effect::Copy(verdict.message.clone())],
-                None => vec![Effect::Toast(Toast::info("no verdict to copy"))],
+                None => vec![Effect::info("no verdict to copy")],
             },
             Command::Refresh => vec![self.load()],
             _ => object_commands::on(cx, command, Some(self.target.clone())),

@@ -33,7 +33,6 @@ use console_operations::navigate;
 use console_operations::operations;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::clean;
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use console_toolkit::widget::scroll::Scroll;
 
@@ -145,7 +144,7 @@ impl Rollout {
             return vec![Effect::failed("no revision to roll back to")];
         };
         if revision.current {
-            return vec![Effect::Toast(Toast::info("this is the current revision; pick another one"))];
+            return vec![Effect::info("this is the current revision; pick another one")];
         }
         // kubectl's message would suggest a command outside of the console; here one key resumes the rollout.
         if operations::restart::is_paused(objects.deployment) {
@@ -165,7 +164,7 @@ impl Rollout {
             let action = action.clone();
             move |_, _| Ok(vec![Effect::Act(Box::new(action.clone()))])
         })
-        .on_cancel(|_, _| vec![Effect::Toast(Toast::info("nothing was undone"))])
+        .on_cancel(|_, _| vec![Effect::info("nothing was undone")])
         .line(format!(
             "Back to revision {}: {}",
             revision.number,
@@ -186,7 +185,7 @@ impl Rollout {
             dialog = dialog.line(format!("… and {more} lines more"));
         }
         self.tried = None;
-        vec![try_out(action, revision.number), Effect::ShowDialog(Box::new(dialog))]
+        vec![try_out(action, revision.number), Effect::dialog(dialog)]
     }
 
     fn pause(&self, cx: &Context<'_>) -> Vec<Effect> {

@@ -13,7 +13,6 @@ use console_data::rows::{Column, Row, RowKey};
 use console_data::sort_memory::{Direction, SortOrder};
 use console_operations::effect::Effect;
 use console_toolkit::command::Command;
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 
 impl Table {
@@ -42,7 +41,7 @@ impl Table {
         // Without such a column the rows stay as they are: sorting by another column would be misleading.
         let Some(column) = self.column_named(names) else {
             let note = format!("{} have no column {}", self.kind.heading(), names.join(" or "));
-            return vec![Effect::Toast(Toast::info(note))];
+            return vec![Effect::info(note)];
         };
         self.sort_by(Some(column))
     }
@@ -131,9 +130,9 @@ impl Table {
                     let key =
                         |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
                     let (left, right) = (key(Command::ColumnLeft), key(Command::ColumnRight));
-                    return vec![Effect::Toast(Toast::info(format!(
+                    return vec![Effect::info(format!(
                         "no column is selected: <{left}> and <{right}> select one"
-                    )))];
+                    ))];
                 };
                 // The rows are already sorted by name, with their namespaces: then the key reverses them.
                 let is_name = self.columns.get(column).is_some_and(|column| column.name == "NAME");

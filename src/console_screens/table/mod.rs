@@ -62,7 +62,6 @@ use console_operations::command_availability;
 use console_operations::effect::{Effect, RowScope, TableRoute};
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::text::clean;
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use groups::Groups;
 use multi_cluster::MultiClusterScope;
@@ -291,7 +290,7 @@ impl Table {
             }
             ScreenMessage::Travel(_) if self.over.is_some() => {
                 let reason = self.refuses_over(cx, Command::PastBack).unwrap_or_default();
-                return vec![Effect::Toast(Toast::info(reason))];
+                return vec![Effect::info(reason)];
             }
             ScreenMessage::Travel(go) => return self.travel(cx, go),
             ScreenMessage::Data(data) => return self.travelled(cx, data),
@@ -309,7 +308,7 @@ impl Table {
                 // A click opens the row under the pointer, not the marked one.
                 let marks = std::mem::take(&mut self.marks);
                 let effects = match self.refuses(cx, Command::Enter) {
-                    Some(why) => vec![Effect::Toast(Toast::info(why))],
+                    Some(why) => vec![Effect::info(why)],
                     None => self.command(cx, Command::Enter),
                 };
                 self.marks = marks;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::Table;
+use crate::object_commands;
 use base::sort::CollectMap;
 use console_data::clusters::{ConnectionState, Freshness};
 use console_data::context::Context;
@@ -16,7 +17,6 @@ use console_data::rows::{Cell, Column, Row, RowKey};
 use console_data::store::TouchedObjects;
 use console_operations::effect::Effect;
 use console_toolkit::text::clean;
-use console_toolkit::toast::Toast;
 
 /// The heading of the column with each row's cluster.
 pub(super) const CONTEXT: &str = "CONTEXT";
@@ -254,7 +254,7 @@ impl Table {
             None => selected,
         };
         if over.narrowed.is_none() && selected.is_none() {
-            return vec![Effect::Toast(Toast::info("nothing is selected"))];
+            return vec![Effect::info(object_commands::NOTHING_SELECTED)];
         }
         self.rebuild(cx);
         Vec::new()

@@ -101,7 +101,7 @@ impl Table {
     pub(super) fn command_over(&self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         let groups = self.groups_of(cx, command);
         if groups.is_empty() {
-            return vec![Effect::Toast(Toast::info(object_commands::NOTHING_SELECTED))];
+            return vec![Effect::info(object_commands::NOTHING_SELECTED)];
         }
         // Names are copied as one text, even from different clusters.
         if command == Command::Copy {

@@ -17,7 +17,6 @@ use console_data::resource::Kind;
 use console_data::scope::Scope;
 use console_data::store::Stores;
 use console_operations::effect::{Effect, ImageUse, RowScope};
-use console_toolkit::toast::Toast;
 
 /// The result of a step of time travel; only the table knows its content.
 #[derive(Debug)]
@@ -150,7 +149,7 @@ impl Table {
                 self.past = Some(Box::new(past));
                 self.flashes.clear();
                 self.rebuild(cx);
-                bounds.map(|bounds| Effect::Toast(Toast::info(bounds))).into_iter().collect()
+                bounds.map(Effect::info).into_iter().collect()
             }
         }
     }

@@ -228,7 +228,7 @@ impl Terminal {
             return vec![Effect::Back, Effect::failed(format!("{} is gone", self.pod.describe()))];
         };
         match self.purpose {
-            TerminalPurpose::Debug => vec![Effect::ShowDialog(Box::new(debug_dialog(&self.pod, pod)))],
+            TerminalPurpose::Debug => vec![Effect::dialog(debug_dialog(&self.pod, pod))],
             purpose => {
                 let mut running = container_state::running(pod);
                 if !self.container.is_empty() {
@@ -247,7 +247,7 @@ impl Terminal {
                         self.start(plan)
                     }
                     _ => {
-                        vec![Effect::ShowDialog(Box::new(container_dialog(&self.pod, pod, purpose, running)))]
+                        vec![Effect::dialog(container_dialog(&self.pod, pod, purpose, running))]
                     }
                 }
             }
@@ -410,7 +410,7 @@ impl Terminal {
         };
         // In any other stage the terminal would be saved as a session that continues.
         self.stage = TerminalStage::Over(Outcome::Detached);
-        vec![Effect::Back, Effect::Toast(Toast::info(text))]
+        vec![Effect::Back, Effect::info(text)]
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn open_dialog(cx: &Context<'_>, node: &ObjectRef) -> Vec<Effect> {
             out.data(TerminalData::Heard).await;
         }
     });
-    vec![task, Effect::ShowDialog(Box::new(dialog(cx.node_shell, node, denial)))]
+    vec![task, Effect::dialog(dialog(cx.node_shell, node, denial))]
 }
 
 fn dialog(settings: &NodeShell, node: &ObjectRef, denial: CreateDenial) -> Dialog {

@@ -47,7 +47,6 @@ use console_operations::command_availability;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
 use console_toolkit::search::Filter;
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use entry::{Entry, EntryKey, of_event, of_fault, of_journal};
 use extension::fault::Fault;
@@ -418,7 +417,7 @@ impl Timeline {
             Command::Enter => object_commands::on(cx, Command::GoToObject, entry.map(|entry| entry.object)),
             Command::Yaml if let Some(entry) = entry => {
                 if let Some(why) = past::refused(cx.catalogue) {
-                    return vec![Effect::Toast(Toast::info(why))];
+                    return vec![Effect::info(why)];
                 }
                 let when = match entry.revision {
                     0 => TimeSelector::Time(entry.time),

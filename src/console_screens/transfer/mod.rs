@@ -148,7 +148,7 @@ impl Transfer {
             return vec![Effect::Back, Effect::failed(format!("{} is gone", self.pod.describe()))];
         };
         match dialogs::source_dialog(&self.pod, pod, self.container.as_deref()) {
-            Ok(dialog) => vec![Effect::ShowDialog(Box::new(dialog))],
+            Ok(dialog) => vec![Effect::dialog(dialog)],
             Err(why) => vec![Effect::Back, Effect::failed(why)],
         }
     }
@@ -167,7 +167,7 @@ impl Transfer {
         let toast = match end {
             CopyOutcome::Exists(place) => {
                 self.stage = TransferStage::Asking;
-                return vec![Effect::ShowDialog(Box::new(dialogs::replace(plan, &place)))];
+                return vec![Effect::dialog(dialogs::replace(plan, &place))];
             }
             CopyOutcome::Whole(place) => {
                 let toast = Toast::done(format!("copied to {}", clean(&place)));
@@ -348,7 +348,7 @@ impl View for Transfer {
             ScreenMessage::Command(Command::Retry) => {
                 return match (&self.stage, &self.plan) {
                     (TransferStage::Failed(_), Some(plan)) => self.start(plan.clone()),
-                    _ => vec![Effect::Toast(Toast::info("nothing to retry"))],
+                    _ => vec![Effect::info("nothing to retry")],
                 };
             }
             ScreenMessage::Command(Command::Copy) => {

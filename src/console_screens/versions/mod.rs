@@ -29,7 +29,6 @@ use console_data::past::{self, Versions};
 use console_data::resource::ObjectRef;
 use console_operations::effect::Effect;
 use console_toolkit::command::{Command, KeyContext};
-use console_toolkit::toast::Toast;
 use console_toolkit::widget::cursor::Window;
 use console_toolkit::widget::scroll::Scroll;
 use version_list::VersionList;
@@ -154,7 +153,7 @@ impl VersionsScreen {
             }
             _ => {
                 let Some(version) = self.list.as_ref().and_then(|list| list.at(at)) else {
-                    return vec![Effect::Toast(Toast::info("no version is known"))];
+                    return vec![Effect::info("no version is known")];
                 };
                 let revision = version.moment.revision;
                 let command = if command == Command::Enter { Command::Yaml } else { command };
@@ -165,7 +164,7 @@ impl VersionsScreen {
                     }
                     // A deleted object has no content at that time.
                     Command::Yaml | Command::Describe if version.deleted => {
-                        vec![Effect::Toast(Toast::info("it was deleted then; select the previous version"))]
+                        vec![Effect::info("it was deleted then; select the previous version")]
                     }
                     _ => object_commands::at(cx, command, self.target.clone(), version.moment.when()),
                 };

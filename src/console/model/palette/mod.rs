@@ -79,7 +79,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("add-node") => {
             if rest.is_empty() {
                 add_node::allowed(&model.shared.cluster.catalogue)?;
-                return Ok(vec![Effect::ShowDialog(Box::new(add_node::dialog()))]);
+                return Ok(vec![Effect::dialog(add_node::dialog())]);
             }
             return add_node(&rest.join(" "), model);
         }
@@ -88,10 +88,10 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
                 return Err(read_only::command_refusal("node-shells"));
             }
             let dialog = node_shell::removal_dialog(&model.shared.cluster.stores)?;
-            return Ok(vec![Effect::ShowDialog(Box::new(dialog))]);
+            return Ok(vec![Effect::dialog(dialog)]);
         }
         Some("discard-edits") => {
-            return Ok(vec![Effect::ShowDialog(Box::new(model.discard_drafts_dialog()?))]);
+            return Ok(vec![Effect::dialog(model.discard_drafts_dialog()?)]);
         }
         Some("restore") => return Ok(vec![Effect::RestoreTabs]),
         Some("vsplit") => {
@@ -177,7 +177,7 @@ pub(crate) fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             return match model.background(jiff::Timestamp::UNIX_EPOCH).as_slice() {
                 [] => Err("nothing runs in the background".into()),
                 [(id, _)] => Ok(vec![Effect::Resume(*id)]),
-                _ => Ok(vec![Effect::ShowDialog(Box::new(background_dialog(model)))]),
+                _ => Ok(vec![Effect::dialog(background_dialog(model))]),
             };
         }
         _ => {}

@@ -271,7 +271,7 @@ pub fn dialog() -> Dialog {
     let mut fields = Fields::default();
     let kind = fields.add(Field::choice("type", types().map(str::to_owned).collect()).hint("← → to pick"));
     Dialog::new("Add a fault", "Next", move |dialog, cx| {
-        Ok(vec![Effect::ShowDialog(Box::new(form(cx, dialog.choice(kind))))])
+        Ok(vec![Effect::dialog(form(cx, dialog.choice(kind)))])
     })
     .line("It ends after its duration, or when it is healed here.")
     .fields(fields)
