@@ -4,7 +4,6 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Node, Pod};
 
 use super::tabs_tests::{TestConsole, objects, pod};
-use super::*;
 use console_data::builtin_kinds::{kind, kinds};
 use console_data::catalogue::Catalogue;
 use console_data::message::Message;
