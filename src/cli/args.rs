@@ -103,7 +103,7 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: super::snapshot::SnapshotCommand,
     },
-    /// List images, load an image archive, or remove a loaded image
+    /// List, load, pull, push and remove images
     Image {
         #[command(subcommand)]
         command: super::image::ImageCommand,

@@ -10,7 +10,7 @@ use cluster::{AuditConfig, MOST_HOLLOW_NODES, MOST_NODES, NetworkMode, default_d
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ClusterArgs {
-    /// Directory of state, logs and keys [default: the platform's data directory + /podium]
+    /// Directory of state, logs and keys [default: $XDG_DATA_HOME/podium, or ~/.local/share/podium]
     #[arg(long, value_name = "DIR", env = "PODIUM_DATA_DIR")]
     pub(super) data_dir: Option<PathBuf>,
     /// Delete all state when the run ends
@@ -36,7 +36,7 @@ pub(super) struct ClusterArgs {
     /// Path to the config file
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Write the kubeconfig to this file [default: a file in the data directory]
+    /// Write the kubeconfig also to this file, which is overwritten [default: only the file in the data directory]
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
     /// Level of the log: error, warn, info, debug, trace

@@ -71,7 +71,8 @@ pub(super) enum FaultCommand {
     },
     /// Crash a component at once: kubelet/NODE, scheduler, controllers or controller/NAME. It restarts when healed
     Crash(TargetArgs),
-    /// Pause a component, as SIGSTOP does; it continues when healed
+    /// Pause a component, as SIGSTOP does: kubelet/NODE, scheduler, controllers, controller/NAME or store. It continues
+    /// when healed
     Pause(TargetArgs),
     /// Power off a node: its processes are killed and its kubelet stops. It boots when healed
     Poweroff(NodeArgs),
@@ -111,7 +112,7 @@ pub(super) enum FaultCommand {
         #[command(flatten)]
         course: FaultLifetime,
     },
-    /// Shift the clock of a node's kubelet, the controllers or the scheduler
+    /// Shift the clock of a component: kubelet/NODE, scheduler or controllers
     Skew {
         #[command(flatten)]
         at: TargetArgs,
@@ -130,7 +131,7 @@ pub(super) enum FaultCommand {
         #[arg(long)]
         name: Option<String>,
     },
-    /// Make calls to webhooks hang until they time out: webhook/NAME of their configuration
+    /// Make calls to webhooks hang until they time out: webhook/NAME, by the name of their configuration
     Webhook(TargetArgs),
     /// Make image pulls slow or fail, on node/NODE, on nodes:LABEL=VALUE, or on all nodes
     Image {
@@ -213,7 +214,7 @@ pub(super) struct FaultLifetime {
 pub(super) struct TargetArgs {
     #[command(flatten)]
     instance: InstanceArgs,
-    /// Target: kubelet/NODE, node/NODE, scheduler, controllers, controller/NAME, store, webhook/NAME
+    /// Target of the fault, in a form that this help names above
     #[arg(value_parser = read_target)]
     target: FaultTarget,
     #[command(flatten)]
