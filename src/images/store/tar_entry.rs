@@ -28,7 +28,8 @@ pub(super) fn times(seconds: i64) -> Timestamps {
     Timestamps { last_access: time, last_modification: time }
 }
 
-/// An entry's path below the root: no `..`, not absolute, readable.
+/// An entry's path below the root: no `..`, readable. An absolute path begins at the root, as in containerd: `ko` writes
+/// such paths.
 pub(super) fn safe_path(bytes: &[u8], layer: &str) -> Result<PathBuf, LoadError> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         let path = PathBuf::from(String::from_utf8_lossy(bytes).into_owned());
@@ -39,12 +40,9 @@ pub(super) fn safe_path(bytes: &[u8], layer: &str) -> Result<PathBuf, LoadError>
     for part in path.components() {
         match part {
             Component::Normal(part) => safe.push(part),
-            Component::CurDir => {}
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
             Component::ParentDir => {
                 return Err(LoadError::unsafe_path(layer, path, "the path contains \"..\""));
-            }
-            Component::RootDir | Component::Prefix(_) => {
-                return Err(LoadError::unsafe_path(layer, path, "the path is absolute"));
             }
         }
     }

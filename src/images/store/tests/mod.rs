@@ -434,7 +434,6 @@ fn hostile_layers_are_refused_img_3() {
     let table: Vec<(&str, Vec<u8>)> = vec![
         ("\"..\"", tar_of(&[("../evil", Plain("x", 0o644))])),
         ("\"..\"", tar_of(&[("a/../../evil", Plain("x", 0o644))])),
-        ("is absolute", tar_of(&[(&absolute, Plain("x", 0o644))])),
         ("not a file of the image", tar_of(&[("hard", Hard("nothing"))])),
         ("\"..\"", tar_of(&[("hard", Hard("../../../../etc/passwd"))])),
         ("whiteout names no file", tar_of(&[("a/.wh...", Plain("", 0))])),
@@ -456,6 +455,7 @@ fn hostile_layers_are_refused_img_3() {
         ("up/file", Plain("evil", 0o644)),
         ("hard", Link(&format!("{out}/file"))),
         ("harder", Hard("hard")),
+        (absolute.as_str(), Plain("inside", 0o644)),
     ]);
     let scene = StoreFixture::new();
     let removal = tar_of(&[("up/abs/.wh.file", Plain("", 0))]);
@@ -466,6 +466,23 @@ fn hostile_layers_are_refused_img_3() {
     assert_eq!(files["file"], "644 evil", "the root's parent is the root");
     assert!(!files.contains_key(&format!("{}/file", &out[1..])), "taken away again: {files:#?}");
     assert_eq!(files["harder"], files["hard"]);
+    assert_eq!(files[&absolute[1..]], "644 inside");
+}
+
+/// Images that `ko` builds have absolute paths, which begin at the image's root.
+#[test]
+fn absolute_paths_begin_at_the_root_img_3() {
+    let lower = tar_of(&[
+        ("/ko-app", Dir(0o755)),
+        ("/ko-app/server", Plain("go", 0o755)),
+        ("/ko-app/old", Plain("old", 0o644)),
+    ]);
+    let upper = tar_of(&[("/ko-app/same", Hard("/ko-app/server")), ("/ko-app/.wh.old", Plain("", 0))]);
+    let scene = StoreFixture::new();
+    scene.load(&oci("ko:1", &[lower, upper], &json!({}))).unwrap();
+    let files: Vec<(String, String)> = scene.files("ko:1").into_iter().collect();
+    let expect = [("ko-app", "dir 755"), ("ko-app/same", "755 go"), ("ko-app/server", "755 go")];
+    assert_eq!(files, expect.map(|(path, what)| (path.to_owned(), what.to_owned())));
 }
 
 #[test]
