@@ -145,12 +145,17 @@ impl<'a> LayerUnpacker<'a> {
                 rustix::fs::mknodat(&directory.file, name, FileType::Fifo, mode, 0)?;
                 self.set_owner(entry, name)
             }
-            kind if kind.is_file() || kind == EntryType::Continuous => {
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
+                if is_sparse_in_pax_format(entry)? {
+                    let reason = "sparse files are supported in GNU's format only, and not in PAX format";
+                    return Err(LoadError::unsafe_path(self.name, path, reason).into());
+                }
                 self.tree.make_room(above, name)?;
                 self.file(entry, name)
             }
-            // A global header, or another archiver's extension: not part of an image.
-            _ => Ok(()),
+            // Not a file: containerd ignores it, too.
+            EntryType::XGlobalHeader => Ok(()),
+            _ => Err(LoadError::unsafe_path(self.name, path, "its type is unknown").into()),
         }
     }
 
@@ -251,6 +256,12 @@ impl<'a> LayerUnpacker<'a> {
         let usable = if self.as_root { 0 } else { 0o700 };
         Ok(Mode::from_raw_mode(mode(entry)? | usable))
     }
+}
+
+/// Returns true for a file whose content in the archive is a list of holes, followed by the data between them.
+fn is_sparse_in_pax_format<R: Read>(entry: &mut Entry<'_, R>) -> io::Result<bool> {
+    let mut extensions = entry.pax_extensions()?.into_iter().flatten().flatten();
+    Ok(extensions.any(|extension| extension.key_bytes().starts_with(b"GNU.sparse.")))
 }
 
 fn give(file: impl AsFd, (uid, gid): (Uid, Gid)) -> io::Result<()> {

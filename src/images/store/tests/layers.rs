@@ -259,6 +259,46 @@ fn attributes_of_overlays_are_left_out_img_3() {
     assert!(!found.contains("overlay") && !found.contains("selinux"), "{found}");
 }
 
+/// A sparse file has its holes, and an entry that cannot be unpacked is refused and not left out.
+#[test]
+fn sparse_files_are_unpacked_and_unknown_entries_refused_img_3() {
+    let entry = |kind: EntryType, change: &dyn Fn(&mut Header)| {
+        let mut header = Header::new_gnu();
+        header.set_path("file").unwrap();
+        header.set_entry_type(kind);
+        header.set_mode(0o644);
+        header.set_size(3);
+        change(&mut header);
+        header.set_cksum();
+        header
+    };
+    let with_hole = |header: &mut Header| {
+        let gnu = header.as_gnu_mut().unwrap();
+        gnu.set_real_size(1027);
+        gnu.sparse[0].offset = *b"00000002000\0";
+        gnu.sparse[0].numbytes = *b"00000000003\0";
+    };
+    let scene = StoreFixture::new();
+    let mut builder = Builder::new(Vec::new());
+    builder.append(&entry(EntryType::XGlobalHeader, &|_| {}), &b"x=y"[..]).unwrap();
+    builder.append(&entry(EntryType::GNUSparse, &with_hole), &b"end"[..]).unwrap();
+    let image = add(&scene.store, "app", &[builder.into_inner().unwrap()], WhiteoutForm::Device).unwrap();
+    let content = std::fs::read(scene.store.layer_roots(&image)[0].join("file")).unwrap();
+    assert_eq!(content, [&[0; 1024][..], b"end"].concat());
+    assert_eq!(image.size_bytes, 1027);
+
+    let mut in_pax = Builder::new(Vec::new());
+    in_pax.append_pax_extensions([("GNU.sparse.major", &b"1"[..])]).unwrap();
+    in_pax.append(&entry(EntryType::Regular, &|_| {}), &b"0\nx"[..]).unwrap();
+    let mut unknown = Builder::new(Vec::new());
+    unknown.append(&entry(EntryType::new(b'V'), &|_| {}), &b"abc"[..]).unwrap();
+    for (layer, expect) in [(in_pax, "not in PAX format"), (unknown, "its type is unknown")] {
+        let layers = [layer.into_inner().unwrap()];
+        let error = add(&scene.store, "bad", &layers, WhiteoutForm::Device).unwrap_err().to_string();
+        assert!(error.contains(expect), "{error}");
+    }
+}
+
 /// The limits are for all layers of an image together, including those that the store already has.
 #[test]
 fn limits_cover_all_layers_of_an_image_img_3() {
