@@ -134,6 +134,28 @@ pub(crate) fn load_archive(home: &DataDir, name: &str, archive: &[u8]) {
     assert!(printed.trim_end().ends_with(&format!("into {}", home.data_dir().display())), "{printed}");
 }
 
+/// The user's umask does not restrict the modes of directories that no entry of a layer names: containers of other users
+/// must be able to enter them.
+#[test]
+fn a_umask_does_not_change_an_image_img_3() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = DataDir::new();
+    let mut layer = Layer::new();
+    layer.file("etc/app/settings", "x");
+    let file = home.path("image.tar");
+    std::fs::write(&file, saved("shop/app:v1", &layer.finish(), &json!({}))).unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 077; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_podium"), "image", "load"]);
+    let output = command.arg(&file).arg("--data-dir").arg(home.data_dir()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let layers = home.data_dir().join("images/store/layers");
+    let layer = std::fs::read_dir(layers).unwrap().next().unwrap().unwrap().path();
+    for path in ["root/etc", "root/etc/app"] {
+        let about = std::fs::metadata(layer.join(path)).unwrap();
+        assert_eq!(about.permissions().mode() & 0o777, 0o755, "{path}");
+    }
+}
+
 fn apply(home: &DataDir, instance: &Instance, name: &str, spec: &Value) {
     let file = home.path("pod.json");
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});

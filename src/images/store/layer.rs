@@ -136,14 +136,14 @@ impl<'a> LayerUnpacker<'a> {
                 self.tree.make_room(above, name)?;
                 let directory = self.tree.enter()?;
                 rustix::fs::symlinkat(target.as_slice(), &directory.file, name)?;
-                self.set_owner(entry, name)
+                self.set_metadata(entry, name, None)
             }
             EntryType::Fifo => {
                 let mode = Mode::from_raw_mode(mode(entry)?);
                 self.tree.make_room(above, name)?;
                 let directory = self.tree.enter()?;
                 rustix::fs::mknodat(&directory.file, name, FileType::Fifo, mode, 0)?;
-                self.set_owner(entry, name)
+                self.set_metadata(entry, name, Some(mode))
             }
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
                 if is_sparse_in_pax_format(entry)? {
@@ -178,12 +178,8 @@ impl<'a> LayerUnpacker<'a> {
         name: &str,
     ) -> Result<(), EntryError> {
         self.tree.add_directory(above, name)?;
-        self.set_owner(entry, name)?;
         let mode = self.directory_mode(entry)?;
-        let directory = self.tree.enter()?;
-        rustix::fs::chmodat(&directory.file, name, mode, AtFlags::empty())?;
-        let times = times(mtime(entry));
-        Ok(rustix::fs::utimensat(&directory.file, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+        self.set_metadata(entry, name, Some(mode))
     }
 
     fn file<R: Read>(&mut self, entry: &mut Entry<'_, R>, name: &str) -> Result<(), EntryError> {
@@ -240,15 +236,26 @@ impl<'a> LayerUnpacker<'a> {
         Err(LoadError::unsafe_path(self.name, path, reason).into())
     }
 
-    fn set_owner<R: Read>(&mut self, entry: &Entry<'_, R>, name: &str) -> Result<(), EntryError> {
+    /// Sets the owner, the mode and the time of a new entry that is no file. A link has no mode.
+    fn set_metadata<R: Read>(
+        &mut self,
+        entry: &Entry<'_, R>,
+        name: &str,
+        mode: Option<Mode>,
+    ) -> Result<(), EntryError> {
+        let directory = &self.tree.enter()?.file;
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
         if self.as_root {
             let (uid, gid) = owner(entry);
-            let directory = self.tree.enter()?;
-            let flags = AtFlags::SYMLINK_NOFOLLOW;
-            rustix::fs::chownat(&directory.file, name, Some(uid), Some(gid), flags)
+            rustix::fs::chownat(directory, name, Some(uid), Some(gid), flags)
                 .map_err(|error| owner_error(error, (uid, gid)))?;
         }
-        Ok(())
+        // Set after the owner, because a change of the owner clears the set-user-id bit. The umask must not restrict the
+        // mode.
+        if let Some(mode) = mode {
+            rustix::fs::chmodat(directory, name, mode, AtFlags::empty())?;
+        }
+        Ok(rustix::fs::utimensat(directory, name, &times(mtime(entry)), flags)?)
     }
 
     /// An ordinary user must be able to use its own directories.

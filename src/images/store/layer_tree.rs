@@ -295,8 +295,10 @@ impl<'a> LayerTree<'a> {
         if let Some(whiteout) = &known {
             self.remove_own(name, whiteout)?;
         }
-        let directory = self.enter()?;
-        rustix::fs::mkdirat(&directory.file, name, Mode::from_raw_mode(0o755))?;
+        let (directory, mode) = (self.enter()?, Mode::from_raw_mode(0o755));
+        rustix::fs::mkdirat(&directory.file, name, mode)?;
+        // The umask must not restrict the mode.
+        rustix::fs::chmodat(&directory.file, name, mode, AtFlags::empty())?;
         if known.is_some() {
             self.hide_content(&path)?;
             self.go(&above)?;

@@ -199,6 +199,19 @@ fn directories_keep_their_attributes_img_3() {
     assert!(base::layers::is_whiteout(&whiteout) && whiteout.rdev() == 0);
 }
 
+/// A pipe has its mode, which the umask does not restrict; pipes and links have their times.
+#[test]
+fn pipes_and_links_have_their_modes_and_times_img_3() {
+    let scene = StoreFixture::new();
+    let layer = tar_of(&[("pipe", Fifo(0o666)), ("link", Link("pipe"))]);
+    let image = add(&scene.store, "app", &[layer], WhiteoutForm::Device).unwrap();
+    let root = &scene.store.layer_roots(&image)[0];
+    for (name, mode) in [("pipe", 0o666), ("link", 0o777)] {
+        let about = std::fs::symlink_metadata(root.join(name)).unwrap();
+        assert_eq!((about.mode() & 0o777, about.mtime()), (mode, 1_600_000_000), "{name}");
+    }
+}
+
 /// A hard link to a file of a lower layer shares one copy with that file's name, as overlayfs has it.
 #[test]
 fn a_hard_link_reaches_lower_layers_img_3() {

@@ -24,9 +24,10 @@ enum TestEntry<'a> {
     Dir(u32),
     Link(&'a str),
     Hard(&'a str),
+    Fifo(u32),
     Device,
 }
-use TestEntry::{Device, Dir, File as Plain, Hard, Link};
+use TestEntry::{Device, Dir, Fifo, File as Plain, Hard, Link};
 
 /// A tar archive; names are written unchanged, even invalid ones.
 fn tar_of(entries: &[(&str, TestEntry<'_>)]) -> Vec<u8> {
@@ -39,6 +40,7 @@ fn tar_of(entries: &[(&str, TestEntry<'_>)]) -> Vec<u8> {
             Dir(mode) => (EntryType::Directory, *mode, ""),
             Link(_) => (EntryType::Symlink, 0o777, ""),
             Hard(_) => (EntryType::Link, 0o644, ""),
+            Fifo(mode) => (EntryType::Fifo, *mode, ""),
             Device => (EntryType::Char, 0o600, ""),
         };
         if let Link(target) | Hard(target) = is {
