@@ -48,7 +48,7 @@ pub struct SeccompRule {
     pub names: Vec<String>,
     /// The action.
     pub action: SeccompAction,
-    /// The error number of the action.
+    /// The error number of the action; EPERM if it is absent, as with runc.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errno_ret: Option<u32>,
     /// Conditions that must all be true; of two conditions on the same argument, one must be.

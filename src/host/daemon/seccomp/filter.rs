@@ -46,7 +46,7 @@ pub(super) fn compile(profile: &SeccompProfile, machine: &Machine) -> Result<Vec
     let mut named = Rules::new();
     let applying = profile.syscalls.iter().filter(|rule| applies(rule, machine));
     for rule in applying {
-        let own = action(rule.action, rule.errno_ret.or(profile.default_errno_ret));
+        let own = action(rule.action, rule.errno_ret);
         if own == fallback {
             continue;
         }
@@ -70,7 +70,7 @@ pub(super) fn compile(profile: &SeccompProfile, machine: &Machine) -> Result<Vec
     if fallback != Action::Allow {
         programs.push(program(named, fallback, Action::Allow, processor)?);
     }
-    let joined = join(programs);
+    let joined = [refuse_x32(), join(programs)].concat();
     if joined.len() > MAX_INSTRUCTIONS {
         let count = joined.len();
         return Err(format!("it needs {count} instructions, and the kernel takes {MAX_INSTRUCTIONS}"));
@@ -98,6 +98,24 @@ fn program(
 ) -> Result<BpfProgram, String> {
     let filter = SeccompFilter::new(rules, mismatch, matching, processor);
     filter.and_then(BpfProgram::try_from).map_err(|error| error.to_string())
+}
+
+/// Returns instructions that answer the system calls of the x32 ABI as a kernel without it does. They have the numbers of
+/// other calls with one more bit, so that no rule would name them.
+fn refuse_x32() -> Vec<libc::sock_filter> {
+    /// The bit of x32 calls in their numbers. The number -1 is that of a call that a tracer cancelled.
+    const X32: u32 = 0x4000_0000;
+    if std::env::consts::ARCH != "x86_64" {
+        return Vec::new();
+    }
+    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let jump = libc::BPF_JMP | libc::BPF_K;
+    vec![
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(jump | libc::BPF_JGE, 0, 2, X32),
+        step(jump | libc::BPF_JEQ, 1, 0, u32::MAX),
+        step(RETURN.into(), 0, 0, u32::from(Action::Errno(libc::ENOSYS.unsigned_abs()))),
+    ]
 }
 
 /// Joins programs: one that permits a call continues with the next instead.
@@ -233,8 +251,12 @@ mod tests {
     /// Runs a program as the kernel does, for the few instructions that there are. The result's upper half is the
     /// action.
     fn decide(program: &[libc::sock_filter], name: &str, arguments: &[u64]) -> u32 {
+        decide_number(program, number(name).unwrap() as u32, arguments)
+    }
+
+    fn decide_number(program: &[libc::sock_filter], number: u32, arguments: &[u64]) -> u32 {
         let mut data = [0_u8; 64];
-        data[..4].copy_from_slice(&(number(name).unwrap() as u32).to_ne_bytes());
+        data[..4].copy_from_slice(&number.to_ne_bytes());
         let processor: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
         data[4..8].copy_from_slice(&processor.to_ne_bytes());
         for (index, argument) in arguments.iter().enumerate() {
@@ -333,12 +355,26 @@ mod tests {
             {"names": ["kill"], "action": "SCMP_ACT_KILL", "includes": {"minKernel": "99.0"}},
             {"names": ["tkill"], "action": "SCMP_ACT_KILL", "excludes": {"arches": ["amd64", "arm64"]}}]}"#,
         );
-        assert_eq!(decide(&permitting, "mkdirat", &[]), errno(13));
+        // As with runc, the default error number is only that of the default action.
+        assert_eq!(decide(&permitting, "mkdirat", &[]), errno(libc::EPERM));
         assert_eq!(decide(&permitting, "seccomp", &[]), errno(1));
         assert_eq!(decide(&permitting, "read", &[]), ALLOW);
         assert_eq!(decide(&permitting, "kill", &[]), ALLOW);
         assert_eq!(decide(&permitting, "tkill", &[]), ALLOW);
         assert_eq!(decide(&profile(r#"{"defaultAction": "SCMP_ACT_ALLOW"}"#), "read", &[]), ALLOW);
+    }
+
+    /// POD-17: the x32 ABI is no way around a profile that names what it forbids.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn calls_of_the_x32_abi_are_refused_pod_17() {
+        let text = r#"{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+            {"names": ["mkdir"], "action": "SCMP_ACT_ERRNO"}]}"#;
+        let program = compile(&SeccompProfile::from_json(text).unwrap(), &MACHINE).unwrap();
+        let mkdir = number("mkdir").unwrap() as u32;
+        assert_eq!(decide_number(&program, mkdir, &[]), errno(libc::EPERM));
+        assert_eq!(decide_number(&program, mkdir | 0x4000_0000, &[]), errno(libc::ENOSYS));
+        assert_eq!(decide_number(&program, u32::MAX, &[]), ALLOW);
     }
 
     #[test]
