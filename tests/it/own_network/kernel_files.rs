@@ -61,6 +61,9 @@ fn proc_and_sys_are_the_pods_and_tell_nothing_of_the_machine_net_5_pod_16() {
                 "{name} as {user:?}"
             );
             if !open {
+                // They reveal the activity of other processes of the machine.
+                let activity = "test -c /proc/interrupts && cat /proc/interrupts /sys/devices/system/cpu/cpu*/thermal_throttle/* 2>/dev/null | wc -c";
+                assert_eq!(cluster.shell(name, activity), "0", "{name}");
                 assert_eq!(
                     cluster.shell(name, "ls -A /sys/firmware 2>/dev/null; cat /proc/keys | wc -c"),
                     "0",

@@ -23,10 +23,13 @@ use crate::daemon::os::open_namespace;
 const PROC_ROOT_INODE: u64 = 1;
 
 /// Paths that are shown empty: files that describe the machine, its keys and its memory.
-const MASKED: [&str; 11] = [
-    "proc/acpi", "proc/asound", "proc/kcore", "proc/keys", "proc/latency_stats", "proc/sched_debug",
-    "proc/scsi", "proc/timer_list", "proc/timer_stats", "sys/devices/virtual/powercap", "sys/firmware",
+const MASKED: [&str; 12] = [
+    "proc/acpi", "proc/asound", "proc/interrupts", "proc/kcore", "proc/keys", "proc/latency_stats",
+    "proc/sched_debug", "proc/scsi", "proc/timer_list", "proc/timer_stats", "sys/devices/virtual/powercap",
+    "sys/firmware",
 ];
+/// The directory of the processors, each of which counts its thermal events in a directory that is shown empty, too.
+const PROCESSORS: &str = "sys/devices/system/cpu";
 /// Paths through which root could change the machine without any capability.
 const READ_ONLY: [&str; 5] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"];
 
@@ -92,23 +95,26 @@ pub(super) fn show_control_groups(sys: &Path) -> io::Result<()> {
 /// Masks and locks the paths below a root that has its /dev, /proc and /sys. Paths that this kernel does not have are
 /// skipped. Masked files are the container's own /dev/null, which may be opened there too.
 pub(super) fn mask(root: &Path, devices: &mut DeviceMounts) -> io::Result<()> {
-    let about = |path: &str, error: io::Error| io::Error::new(error.kind(), format!("/{path}: {error}"));
-    for path in READ_ONLY {
-        let place = root.join(path);
+    let about = |place: &Path, error: io::Error| {
+        let path = place.strip_prefix(root).unwrap_or(place).display();
+        io::Error::new(error.kind(), format!("/{path}: {error}"))
+    };
+    for place in READ_ONLY.map(|path| root.join(path)) {
         if fs::symlink_metadata(&place).is_ok() {
             let bound = mount_bind_recursive(&place, &place).map_err(io::Error::from);
-            bound.and_then(|()| lock_all_read_only(&place)).map_err(|error| about(path, error))?;
+            bound.and_then(|()| lock_all_read_only(&place)).map_err(|error| about(&place, error))?;
         }
     }
-    for path in MASKED {
-        let place = root.join(path);
+    let processors = fs::read_dir(root.join(PROCESSORS)).into_iter().flatten().flatten();
+    let throttling = processors.map(|processor| processor.path().join("thermal_throttle"));
+    for place in MASKED.map(|path| root.join(path)).into_iter().chain(throttling) {
         let Ok(kind) = fs::symlink_metadata(&place) else { continue };
         let masked = if kind.is_dir() {
             mount("tmpfs", &place, "tmpfs", MountFlags::RDONLY, c"size=0,mode=555")
         } else {
             mount_bind(root.join("dev/null"), &place)
         };
-        masked.map_err(|error| about(path, error.into()))?;
+        masked.map_err(|error| about(&place, error.into()))?;
         if !kind.is_dir() {
             devices.add(&place)?;
         }
