@@ -266,7 +266,7 @@ fn of_pod(controller: Controller, unified: bool, limits: &Limits) -> Vec<(&'stat
 
 /// The share of a CPU request when its group competes with others.
 fn share(millicores: u64, unified: bool) -> (&'static str, String) {
-    let shares = (millicores * 1024 / 1000).clamp(2, 262_144);
+    let shares = (millicores.saturating_mul(1024) / 1000).clamp(2, 262_144);
     if unified {
         ("cpu.weight", (1 + (shares - 2) * 9999 / 262_142).to_string())
     } else {
@@ -275,7 +275,7 @@ fn share(millicores: u64, unified: bool) -> (&'static str, String) {
 }
 
 fn quota(millicores: u64, unified: bool) -> Vec<(&'static str, String)> {
-    let quota = (millicores * CPU_PERIOD_MICROS / 1000).max(1000);
+    let quota = (millicores.saturating_mul(CPU_PERIOD_MICROS) / 1000).max(1000);
     if unified {
         vec![("cpu.max", format!("{quota} {CPU_PERIOD_MICROS}"))]
     } else {
@@ -418,6 +418,23 @@ mod tests {
         group.add_process(Pid::from_raw(7).unwrap()).unwrap();
         assert_eq!(read("unified/pod/c1/cgroup.procs"), "7");
         assert_eq!(group.processes(), [Pid::from_raw(7).unwrap()]);
+    }
+
+    /// A manifest may have any number.
+    #[test]
+    fn the_largest_cpu_resources_are_written_pod_12() {
+        let directory = tempfile::tempdir().unwrap();
+        let all = [hierarchy(directory.path(), true, &[Controller::Cpu])];
+        let most = Limits {
+            cpu_millicores: Some(u64::MAX),
+            cpu_request_millicores: Some(u64::MAX),
+            ..Limits::default()
+        };
+        Group::make(all.iter(), "pod", "c1", &most).unwrap();
+        let read =
+            |file: &str| fs::read_to_string(directory.path().join("unified/pod/c1").join(file)).unwrap();
+        assert_eq!(read("cpu.max"), format!("{} 100000", u64::MAX / 1000));
+        assert_eq!(read("cpu.weight"), "10000");
     }
 
     /// POD-11: the resources of the pod as a whole limit all its containers together.
