@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use libc::c_int;
 use netlink_packet_core::{
-    DefaultNla, Emitable, NLA_F_NESTED, NLA_HEADER_SIZE, NLM_F_REQUEST, NLMSG_ERROR, NetlinkBuffer,
-    NetlinkHeader, NlasIterator, parse_i32,
+    DefaultNla, Emitable, NLA_F_NESTED, NLA_HEADER_SIZE, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR,
+    NetlinkBuffer, NetlinkHeader, NlasIterator, parse_i32,
 };
 
 /// The size of the fixed part of netfilter's messages (`struct nfgenmsg` of linux/netfilter/nfnetlink.h).
@@ -101,9 +101,10 @@ impl<'a> Message<'a> {
         self.payload.get(fixed..).unwrap_or_default()
     }
 
-    /// Returns the error number of an acknowledgement, 0 for success; `None` for another message.
+    /// Returns the error number of an acknowledgement or of the end of a list, 0 for success; `None` for another message.
     pub(crate) fn error_number(self) -> Option<i32> {
-        let code = self.payload.get(..4).filter(|_| self.kind == NLMSG_ERROR)?;
+        let has_code = matches!(self.kind, NLMSG_ERROR | NLMSG_DONE);
+        let code = self.payload.get(..4).filter(|_| has_code)?;
         parse_i32(code).ok().map(i32::wrapping_neg)
     }
 }
@@ -153,6 +154,20 @@ mod tests {
         assert_eq!(find(message.attributes(NFGENMSG_BYTES), 6), Some(&all[..]));
         assert!(message.attributes(payload.len() + 1).is_empty());
         assert!((0..bytes.len()).all(|end| messages(&bytes[..end]).count() == 2 * end / bytes.len()));
+    }
+
+    /// The kernel reports an error in the middle of a list with the list's end.
+    #[test]
+    fn the_end_of_a_list_has_an_error_number_net_6() {
+        for (kind, code, expect) in [
+            (NLMSG_DONE, 0, Some(0)),
+            (NLMSG_DONE, -libc::ENOMEM, Some(libc::ENOMEM)),
+            (NLMSG_ERROR, -libc::ENOENT, Some(libc::ENOENT)),
+            (0xa01, -libc::ENOENT, None),
+        ] {
+            let bytes = request(kind, 0, 1, &code.to_ne_bytes(), &[]);
+            assert_eq!(messages(&bytes).next().unwrap().error_number(), expect, "{kind} {code}");
+        }
     }
 
     #[test]

@@ -57,6 +57,7 @@ impl Netlink {
     /// the first that failed.
     pub(crate) fn send(&self, requests: &[u8], count: usize) -> Result<(), RequestError> {
         let unsent = |error: rustix::io::Errno| RequestError { request: 0, error: error.into() };
+        self.discard_responses().map_err(unsent)?;
         let sent = rustix::net::send(&self.0, requests, SendFlags::empty()).map_err(unsent)?;
         if sent != requests.len() {
             return Err(RequestError { request: 0, error: io::ErrorKind::WriteZero.into() });
@@ -94,7 +95,7 @@ impl Netlink {
 
     /// Sends a request with one response, and returns it.
     pub(crate) fn request(&self, request: &[u8]) -> io::Result<Vec<u8>> {
-        self.drain_responses()?;
+        self.discard_responses()?;
         rustix::net::send(&self.0, request, SendFlags::empty())?;
         let mut buffer = vec![0; RESPONSE_BYTES];
         let (length, _) = rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty())?;
@@ -111,19 +112,16 @@ impl Netlink {
         loop {
             let (length, _) = rustix::net::recv(&self.0, &mut buffer[..], RecvFlags::empty())?;
             for message in messages(&buffer[..length]) {
-                match message.kind {
-                    NLMSG_DONE => return Ok(()),
-                    NLMSG_ERROR => {
-                        let code = message.error_number().unwrap_or_default();
-                        return Err(io::Error::from_raw_os_error(code));
-                    }
-                    _ => take(message),
+                match (message.kind, message.error_number()) {
+                    (NLMSG_DONE | NLMSG_ERROR, None | Some(0)) => return Ok(()),
+                    (_, Some(code)) => return Err(io::Error::from_raw_os_error(code)),
+                    (_, None) => take(message),
                 }
             }
         }
     }
 
-    /// Discards responses that an earlier transaction left unread.
+    /// Discards responses that a failed call left unread: they would be taken for those to the next requests.
     fn discard_responses(&self) -> rustix::io::Result<()> {
         match self.drain_responses() {
             Ok(_) | Err(rustix::io::Errno::NOBUFS) => Ok(()),
