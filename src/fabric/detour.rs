@@ -9,11 +9,12 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::leaf::LEAF_LINK;
-use crate::namespaces::{enter_network, own_network};
+use crate::namespaces::{in_network, own_network};
 use crate::netlink::route::{Requests, index_of};
+use crate::sockets::enable;
 use crate::{FabricError, LeafSpec, RouterHandle, sysctl};
 
 /// The maximum number of detours.
@@ -34,8 +35,8 @@ const TABLE: u8 = 110;
 const MTU: u32 = 65_535;
 /// The sysctl that makes the kernel look up a packet's socket before it routes the packet, for both families.
 const EARLY_DEMUX: &str = "ipv4/ip_early_demux";
-/// The size of a detour socket's receive buffer, in bytes.
-const WAITING: libc::c_int = 4 << 20;
+/// The size of a detour socket's buffers, in bytes.
+const WAITING: usize = 4 << 20;
 
 fn families() -> impl Iterator<Item = IpAddr> {
     let all: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
@@ -75,12 +76,7 @@ impl RouterHandle {
             sysctl::set(EARLY_DEMUX, "0")?;
         }
         let home = own_network()?;
-        enter_network(namespace.as_fd())?;
-        let socket = packet_socket();
-        if let Err(error) = enter_network(home.as_fd()) {
-            eprintln!("cannot return from a network namespace: {error}");
-            std::process::abort();
-        }
+        let socket = in_network(namespace.as_fd(), home.as_fd(), packet_socket)?;
         let socket = socket.map_err(FabricError::at("packet socket"))?;
         let index = index_of(&self.route, &link)?;
         Requests::default().disable_arp(index).send(&self.route)?;
@@ -117,29 +113,16 @@ impl RouterHandle {
 
 /// Opens a socket that receives the incoming packets of the link in this thread's namespace, but not those that it
 /// sends itself.
-#[expect(unsafe_code, reason = "packet sockets have no safe wrapper")]
+#[expect(unsafe_code, reason = "the addresses of packet sockets have no safe wrapper")]
 fn packet_socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     // No protocol yet: it receives nothing before it is bound.
     let socket = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
     let index = rustix::net::netdevice::name_to_index(&socket, LEAF_LINK)?;
-    let on = |level, option, value: libc::c_int| {
-        // SAFETY: a number of the given size that lives for the call.
-        let set = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                level,
-                option,
-                (&raw const value).cast(),
-                size_of::<libc::c_int>() as libc::socklen_t,
-            )
-        };
-        if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    };
-    on(libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
-    on(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
-    on(libc::SOL_SOCKET, libc::SO_RCVBUF, WAITING)?;
-    on(libc::SOL_SOCKET, libc::SO_SNDBUF, WAITING)?;
+    enable(&socket, libc::SOL_PACKET, libc::PACKET_VNET_HDR)?;
+    enable(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING)?;
+    sockopt::set_socket_recv_buffer_size(&socket, WAITING)?;
+    sockopt::set_socket_send_buffer_size(&socket, WAITING)?;
     // SAFETY: all of it may be zero.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::FabricError;
 use crate::namespaces::{enter_network, own_network, unshare_network};
 use crate::netlink::Netlink;
-use crate::netlink::route::{self, MacAddress, Requests, alone, index_of};
+use crate::netlink::route::{self, LOOPBACK, MacAddress, Requests, alone, index_of};
 use crate::sysctl::{self, FamilySettings};
 
 /// The gateway of every leaf, for IPv4.
@@ -23,8 +23,6 @@ pub const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 pub(crate) const FABRIC_MAC: MacAddress = [0xee; 6];
 /// The name of the leaf's end of its link, as programs see it.
 pub(crate) const LEAF_LINK: &str = "eth0";
-/// The index of the loopback link, which every namespace has.
-const LOOPBACK: u32 = 1;
 
 /// The routing table for packets of a leaf's programs to the leaf's own addresses.
 const OUTSIDE_TABLE: u8 = 101;

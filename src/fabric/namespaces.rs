@@ -59,6 +59,25 @@ pub fn enter_network(network: BorrowedFd<'_>) -> Result<(), FabricError> {
         .map_err(FabricError::at("enter a network namespace"))
 }
 
+/// Does this in another network namespace and comes back to `home`, the namespace that this thread is in.
+///
+/// # Panics
+///
+/// Ends the process if it cannot come back: all its further work would happen in the wrong namespace.
+pub(crate) fn in_network<T>(
+    network: BorrowedFd<'_>,
+    home: BorrowedFd<'_>,
+    act: impl FnOnce() -> T,
+) -> Result<T, FabricError> {
+    enter_network(network)?;
+    let done = act();
+    if let Err(error) = enter_network(home) {
+        eprintln!("cannot return from a network namespace: {error}");
+        std::process::abort();
+    }
+    Ok(done)
+}
+
 /// Moves this process into a mount namespace of its own: this process still sees later mounts of the machine, but only
 /// this process sees the mounts that it makes.
 pub fn enter_private_mounts() -> io::Result<()> {

@@ -7,11 +7,9 @@ use std::os::fd::OwnedFd;
 use ipnet::IpNet;
 
 use crate::netlink::Netlink;
-use crate::netlink::route::Requests;
+use crate::netlink::route::{LOOPBACK, Requests};
 use crate::{FabricError, GATEWAY_V4};
 
-/// The index of the loopback link, which every namespace has.
-const LOOPBACK: u32 = 1;
 /// The fabric itself receives packets with this mark, for any destination: the egress from the cluster.
 pub(crate) const LOCAL_MARK: u32 = 1;
 /// The routing table that delivers packets with [`LOCAL_MARK`] locally.

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use crate::namespaces::enter_network;
+use crate::namespaces::in_network;
 use crate::netlink::Family;
 use crate::{FabricError, SocketKind, SocketSpec};
 
@@ -19,20 +19,14 @@ pub fn open_sockets(spec: &SocketSpec, count: usize) -> Result<Vec<OwnedFd>, Fab
 ///
 /// # Panics
 ///
-/// Ends the process if it cannot come back: all its further work would happen in the wrong namespace.
+/// Ends the process if it cannot come back.
 pub fn open_in(
     network: BorrowedFd<'_>,
     home: BorrowedFd<'_>,
     spec: &SocketSpec,
     count: usize,
 ) -> Result<Vec<OwnedFd>, FabricError> {
-    enter_network(network)?;
-    let opened = open_sockets(spec, count);
-    if let Err(error) = enter_network(home) {
-        eprintln!("cannot return from a network namespace: {error}");
-        std::process::abort();
-    }
-    opened
+    in_network(network, home, || open_sockets(spec, count))?
 }
 
 fn open(spec: &SocketSpec) -> io::Result<OwnedFd> {
@@ -67,28 +61,28 @@ fn open(spec: &SocketSpec) -> io::Result<OwnedFd> {
 }
 
 /// Lets a socket use addresses that its namespace does not have, and receive the original destinations of datagrams.
-#[expect(unsafe_code, reason = "these options have no safe wrapper")]
 fn transparent(socket: &OwnedFd, family: AddressFamily) -> io::Result<()> {
     let options = if family == AddressFamily::INET6 {
         [(libc::SOL_IPV6, libc::IPV6_TRANSPARENT), (libc::SOL_IPV6, libc::IPV6_RECVORIGDSTADDR)]
     } else {
         [(libc::SOL_IP, libc::IP_TRANSPARENT), (libc::SOL_IP, libc::IP_RECVORIGDSTADDR)]
     };
-    for (level, option) in options {
-        let on: libc::c_int = 1;
-        // SAFETY: a number of the given size that lives for the call.
-        let set = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                level,
-                option,
-                (&raw const on).cast(),
-                size_of::<libc::c_int>() as libc::socklen_t,
-            )
-        };
-        if set != 0 {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(())
+    options.into_iter().try_for_each(|(level, option)| enable(socket, level, option))
+}
+
+/// Switches an option of a socket on.
+#[expect(unsafe_code, reason = "only some options have a safe wrapper")]
+pub(crate) fn enable(socket: &OwnedFd, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: a number of the given size that lives for the call.
+    let set = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -21,6 +21,9 @@ use crate::FabricError;
 /// An Ethernet address.
 pub(crate) type MacAddress = [u8; 6];
 
+/// The index of the loopback link, which every namespace has.
+pub(crate) const LOOPBACK: u32 = 1;
+
 /// The maximum size of a TCP segment that the kernel passes on whole (BIG TCP, Linux 6.3; before, 64 KiB): the cost is
 /// per segment, so that the MTU does not matter. Only packet captures show segments of this size.
 const HANDED_OVER: u32 = 256 << 10;
@@ -158,7 +161,6 @@ impl Requests {
 
     /// Delivers packets that are routed by this table locally, for any destination.
     pub(crate) fn everything_is_local(self, table: u8, of: IpAddr) -> Self {
-        const LOOPBACK: u32 = 1;
         let attributes = vec![u32_ne(RTA_OIF, LOOPBACK)];
         self.add_route(everywhere(of), table, RTN_LOCAL, RT_SCOPE_HOST, attributes)
     }
