@@ -14,13 +14,12 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, MoveMountFlags,
-    fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_bind_recursive,
-    mount_change, move_mount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, fsconfig_create,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_bind_recursive, mount_change,
 };
 
 use super::mapped::{self, Access};
-use super::mount::{hold, link, lock_all_read_only, make_directory};
+use super::mount::{attach, hold, link, lock_all_read_only, make_directory, make_layer};
 use super::view::{BindMount, ImageRoot, UPPER, View};
 use crate::daemon::os;
 use crate::daemon::user_namespace::PodUsers;
@@ -114,9 +113,7 @@ fn mount_over(
     image: &ImageRoot,
     name: &str,
 ) -> io::Result<bool> {
-    let (upper, work) = (view.layers.join(name), view.layers.join(format!("work-{name}")));
-    make_directory(&upper)?;
-    make_directory(&work)?;
+    let [upper, work] = make_layer(&view.layers, name)?;
     let beside = image.beside.as_ref().map(|layers| layers.join(name)).filter(|layer| layer.is_dir());
     let layers = Layers::new(beside.into_iter().chain(lowers).collect());
     fs::set_permissions(&upper, fs::metadata(layers.directory(0))?.permissions())?;
@@ -171,8 +168,7 @@ fn one_by_one(
     }
     fsconfig_create(&overlay)?;
     let tree = fsmount(&overlay, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
-    let by_descriptors = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    Ok(move_mount(&tree, "", place, "", by_descriptors)?)
+    attach(&tree, place)
 }
 
 /// Mounts layers with all options in one page of text, which has room for several hundred descriptors. Changes the

@@ -6,9 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
-
-use super::mount::hold;
+use super::mount::{attach, detached, hold};
 use crate::daemon::os;
 use crate::daemon::program::os_text;
 use crate::daemon::user_namespace::PodUsers;
@@ -23,11 +21,7 @@ pub(super) enum Access {
 /// Returns a mount, at no path yet, of the descriptor's directory or file with the owners of the pod. Mounts inside it
 /// keep the machine's owners, as in runc.
 pub(super) fn mapped(source: &OwnedFd, users: &PodUsers, access: Access) -> io::Result<OwnedFd> {
-    let clone = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH
-        | OpenTreeFlags::AT_RECURSIVE;
-    let tree = open_tree(source, "", clone)?;
+    let tree = detached(source)?;
     os::map_owners(&tree, &users.namespace, access == Access::Read).map_err(|error| {
         io::Error::other(format!(
             "failed to set MOUNT_ATTR_IDMAP: {} (the file system may not support id-mapped mounts)",
@@ -35,12 +29,6 @@ pub(super) fn mapped(source: &OwnedFd, users: &PodUsers, access: Access) -> io::
         ))
     })?;
     Ok(tree)
-}
-
-/// Moves a new mount to the descriptor's place.
-pub(super) fn attach(tree: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
-    let by_descriptors = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    Ok(move_mount(tree, "", place, "", by_descriptors)?)
 }
 
 /// Covers a directory with itself: from here on this process sees it with the owners of the pod.

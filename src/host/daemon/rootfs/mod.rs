@@ -38,7 +38,8 @@ pub(super) use mapped_probe::works as user_namespaces_work;
 pub(super) use masked::MaskedDirectory;
 pub(super) use mount::mount_points;
 use mount::{
-    cover_with_memory, hold, link, lock_all_read_only, lock_read_only, make_directory, show_entries,
+    cover_with_memory, hold, link, lock_all_read_only, lock_read_only, make_directory, make_layer,
+    show_entries,
 };
 pub(super) use overlay::works as overlays_work;
 use view::RootLayout;
@@ -232,9 +233,7 @@ fn prepare(target: &Path, is_directory: bool, own: &mut OwnedPaths) -> io::Resul
 
 /// Covers a directory of the machine's with a private layer that shows its entries and takes new ones.
 fn cover(directory: &Path, layers: &Path, number: usize) -> io::Result<()> {
-    let (upper, work) = (layers.join(format!("upper-{number}")), layers.join(format!("work-{number}")));
-    make_directory(&upper)?;
-    make_directory(&work)?;
+    let [upper, work] = make_layer(layers, &format!("upper-{number}"))?;
     let original = hold(directory)?;
     let about = fs::metadata(link(&original))?.permissions();
     fs::set_permissions(&upper, about)?;

@@ -55,13 +55,24 @@ pub(in crate::daemon) fn lock_read_only(target: &Path) -> io::Result<()> {
     }
 }
 
-/// Binds a descriptor's directory or file, with the mounts in it, to a further path.
-pub(in crate::daemon) fn show(held: &OwnedFd, place: &Path) -> io::Result<()> {
+/// Returns a mount, at no path yet, of a descriptor's directory or file with the mounts in it.
+pub(super) fn detached(held: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     let clone = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_EMPTY_PATH
         | OpenTreeFlags::AT_RECURSIVE;
-    match open_tree(held, "", clone) {
+    open_tree(held, "", clone)
+}
+
+/// Moves a mount without a path to the descriptor's place.
+pub(super) fn attach(tree: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
+    let by_descriptors = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(tree, "", place, "", by_descriptors)?)
+}
+
+/// Binds a descriptor's directory or file, with the mounts in it, to a further path.
+pub(in crate::daemon) fn show(held: &OwnedFd, place: &Path) -> io::Result<()> {
+    match detached(held) {
         Ok(tree) => Ok(move_mount(&tree, "", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?),
         // On a kernel before 5.2, or if a filter of system calls refuses, bind the descriptor's path in /proc.
         Err(_) => Ok(mount_bind_recursive(link(held), place)?),
@@ -133,6 +144,15 @@ pub(in crate::daemon) fn make_directory(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Creates the directories of a writable layer of an overlay below `layers`: the one that takes the writes, and the
+/// kernel's own.
+pub(super) fn make_layer(layers: &Path, name: &str) -> io::Result<[PathBuf; 2]> {
+    let directories = [layers.join(name), layers.join(format!("work-{name}"))];
+    make_directory(layers)?;
+    directories.iter().try_for_each(|directory| make_directory(directory))?;
+    Ok(directories)
 }
 
 /// Creates a link that may exist already.

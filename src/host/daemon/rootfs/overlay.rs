@@ -14,7 +14,7 @@ use rustix::process::WaitOptions;
 use rustix::thread::UnshareFlags;
 
 use super::layers::make_mount_point;
-use super::mount::{lock_all_read_only, make_directory};
+use super::mount::{lock_all_read_only, make_layer};
 use super::view::{Overlay, RootLayout, UPPER, View};
 use crate::daemon::os;
 use base::removal::remove_tree;
@@ -40,7 +40,7 @@ pub(in crate::daemon) fn works(memory: &Path) -> bool {
         fs::create_dir_all(&root)?;
         os::unshare(UnshareFlags::NEWNS)?;
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-        cover(Path::new("/"), &root, &Layer::new(&layers, UPPER)?, None)?;
+        cover(Path::new("/"), &root, &make_layer(&layers, UPPER)?, None)?;
         fs::write(root.join("written"), "")
     };
     let worked = match os::fork() {
@@ -58,10 +58,10 @@ pub(in crate::daemon) fn works(memory: &Path) -> bool {
 /// Mounts the machine's files at the container's root, with a private layer over them.
 pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<RootLayout> {
     let root = &view.root;
-    let layer = Layer::new(&view.layers, UPPER)?;
+    let layer = make_layer(&view.layers, UPPER)?;
     if overlay.beside.is_none() {
         for show in &view.bind_mounts {
-            make_mount_point(show, &[PathBuf::from("/")], &layer.upper, Path::new("/"))?;
+            make_mount_point(show, &[PathBuf::from("/")], &layer[0], Path::new("/"))?;
         }
     }
     let beside = overlay.beside.as_ref().map(|layers| layers.join(UPPER));
@@ -79,7 +79,7 @@ pub(in crate::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<Roo
         }
         let top = point.components().count() == 2 && point != Path::new("/sys");
         let covered =
-            || cover(&point, &place, &Layer::new(&view.layers, &format!("upper-mount-{number}"))?, None);
+            || cover(&point, &place, &make_layer(&view.layers, &format!("upper-mount-{number}"))?, None);
         if top && covered().is_ok() {
             layout.own.push(point);
         } else if mount_bind_recursive(&point, &place).is_ok() {
@@ -128,26 +128,13 @@ fn add_visible(directory: &Path, mounts: &[PathBuf], shown: &mut Vec<PathBuf>) {
     }
 }
 
-/// The directories of a writable layer.
-struct Layer {
-    upper: PathBuf,
-    work: PathBuf,
-}
-
-impl Layer {
-    /// Creates the layer's directories below `layers`.
-    fn new(layers: &Path, name: &str) -> io::Result<Self> {
-        let (upper, work) = (layers.join(name), layers.join(format!("work-{name}")));
-        make_directory(layers)?;
-        make_directory(&upper)?;
-        make_directory(&work)?;
-        Ok(Self { upper, work })
-    }
-}
-
 /// Mounts a directory of the machine's at a path, with a writable layer over it.
-fn cover(directory: &Path, place: &Path, layer: &Layer, between: Option<&Path>) -> io::Result<()> {
-    let Layer { upper, work } = layer;
+fn cover(
+    directory: &Path,
+    place: &Path,
+    [upper, work]: &[PathBuf; 2],
+    between: Option<&Path>,
+) -> io::Result<()> {
     fs::set_permissions(upper, fs::metadata(directory)?.permissions())?;
     let between = between.filter(|path| path.exists()).map(|path| format!("{}:", quoted(path)));
     let options = format!(
