@@ -254,8 +254,9 @@ impl<'a> LayerTree<'a> {
     /// Goes to a directory of the merged tree; returns false if it is missing.
     pub(super) fn go(&mut self, path: &Path) -> io::Result<bool> {
         match self.layers.go(&mut self.position, path, |_, _| Ok(None)) {
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOTDIR) => Ok(false),
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => Ok(false),
+            Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::NOTDIR | Errno::LOOP)) => {
+                Ok(false)
+            }
             found => found,
         }
     }

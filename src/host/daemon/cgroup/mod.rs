@@ -110,13 +110,12 @@ impl Cgroups {
     /// Creates this host's group in every usable hierarchy, and removes the groups of dead hosts: also the processes in
     /// those of an earlier host with the same name.
     pub(super) fn find(name: &str) -> Self {
-        let read = |file: &str| read_optional(file);
-        let candidates = candidate::candidates(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
+        let (mounts, own) = (read_optional("/proc/self/mountinfo"), read_optional("/proc/self/cgroup"));
+        let candidates = candidate::candidates(&mounts, &own);
         let hierarchies: Vec<Hierarchy> =
             candidates.iter().filter_map(|candidate| create_group(candidate, name)).collect();
-        let own = |hierarchy: &Hierarchy| hierarchy.controllers.iter().copied().collect::<Vec<_>>();
         // Without controllers, groups would only serve to kill processes, which the host can do without groups.
-        if hierarchies.iter().all(|hierarchy| own(hierarchy).is_empty()) {
+        if hierarchies.iter().all(|hierarchy| hierarchy.controllers.is_empty()) {
             return Self::default();
         }
         Self { hierarchies }
