@@ -237,15 +237,12 @@ impl HollowRuntime {
         if let Some(known) = pod.containers.iter().find(same) {
             return Ok(known.clone());
         }
-        let fails = match course {
-            ContainerBehavior::AsConfigured | ContainerBehavior::Finishes | ContainerBehavior::Completes => {
-                state.random.random_bool(self.config.start_failure_rate.clamp(0.0, 1.0))
-            }
-            ContainerBehavior::StartFails => true,
-            ContainerBehavior::Runs | ContainerBehavior::RunsUnready | ContainerBehavior::Ends { .. } => {
-                false
-            }
-        };
+        let is_configured = matches!(
+            course,
+            ContainerBehavior::AsConfigured | ContainerBehavior::Finishes | ContainerBehavior::Completes
+        );
+        let mut happens = |rate: f64| is_configured && state.random.random_bool(rate.clamp(0.0, 1.0));
+        let fails = course == ContainerBehavior::StartFails || happens(self.config.start_failure_rate);
         if fails {
             return Err(RuntimeError::StartFailed(format!("hollow container {} failed to start", spec.name)));
         }
@@ -266,8 +263,7 @@ impl HollowRuntime {
             exit: None,
         };
         pod.containers.push(record.clone());
-        let record_pod = spec.pod_uid;
-        state.containers.insert(id.clone(), record_pod.clone());
+        state.containers.insert(id.clone(), spec.pod_uid.clone());
         let HollowConfig { run_duration, init_run_duration, job_run_duration, .. } = self.config;
         let run_time = match course {
             ContainerBehavior::Finishes => Some(run_duration.unwrap_or(init_run_duration)),
@@ -275,19 +271,15 @@ impl HollowRuntime {
             _ => run_duration,
         };
         let end = match course {
-            ContainerBehavior::AsConfigured | ContainerBehavior::Finishes | ContainerBehavior::Completes => {
-                run_time.map(|run_time| {
-                    let fails = state.random.random_bool(self.config.exit_failure_rate.clamp(0.0, 1.0));
-                    (run_time.0, i32::from(fails))
-                })
-            }
             ContainerBehavior::Ends { after, exit_code } => Some((after, exit_code)),
-            ContainerBehavior::RunsUnready => {
-                state.unready.insert(record_pod.clone());
-                None
+            _ if is_configured => {
+                run_time.map(|run_time| (run_time.0, i32::from(happens(self.config.exit_failure_rate))))
             }
-            ContainerBehavior::Runs | ContainerBehavior::StartFails => None,
+            _ => None,
         };
+        if course == ContainerBehavior::RunsUnready {
+            state.unready.insert(spec.pod_uid);
+        }
         if let Some((run_time, exit_code)) = end {
             self.plan_end(state, run_time, id, exit_code);
         }
