@@ -1,17 +1,10 @@
 //! Built-in images with an unmodified kubectl: the names they stand for, and the contracts of the images behind these
 //! names (IMG-2).
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
-
-fn apply(home: &DataDir, instance: &Instance, objects: &[Value]) {
-    let file = home.path("objects.json");
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    std::fs::write(&file, list.to_string()).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
-}
 
 fn field(instance: &Instance, pod: &str, path: &str) -> String {
     instance.kubectl(&["get", "pod", pod, "-o", &format!("jsonpath={{{path}}}")])
@@ -23,7 +16,7 @@ fn log_after_end(instance: &Instance, pod: &str) -> (String, String) {
         let phase = field(instance, pod, ".status.phase");
         (phase == "Succeeded" || phase == "Failed").then_some(phase)
     });
-    (phase, instance.kubectl(&["logs", pod]))
+    (phase, instance.logs(pod))
 }
 
 /// IMG-2: another registry's nginx is not Podium's; the error explains that and suggests a fix.
@@ -59,7 +52,8 @@ fn an_image_of_another_registry_is_never_replaced_by_a_built_in_one_img_2() {
         );
         assert!(message.contains(&hint) && message.contains("podium image load FILE"), "{message}");
     }
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/mapped", "pod/hub", "--timeout=60s"]);
+    instance.until_ready("mapped");
+    instance.until_ready("hub");
     assert!(field(&instance, "private", ".status.containerStatuses[0].imageID").is_empty());
     instance.stop();
 }
@@ -96,9 +90,9 @@ fn postgres_honours_the_contract_of_its_image_img_2() {
     let own_mounts = !instance
         .kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].metadata.annotations}"])
         .contains(r#""podium.dev/namespaces":"none""#);
-    apply(&home, &instance, &[script, secret, shop]);
+    instance.apply_all(&[script, secret, shop]);
     if own_mounts {
-        apply(&home, &instance, &[other]);
+        instance.apply_all(&[other]);
     }
 
     let (phase, log) = log_after_end(&instance, "bare");
@@ -114,7 +108,7 @@ fn postgres_honours_the_contract_of_its_image_img_2() {
     };
     for pod in ["pg", "shop"] {
         wait_for(&format!("the end of the initialization of {pod}"), || {
-            instance.kubectl(&["logs", pod]).contains("ready for start up").then_some(())
+            instance.logs(pod).contains("ready for start up").then_some(())
         });
     }
     assert_eq!(query("pg", "postgres", "postgres", "select 40 + 2"), "42\n");

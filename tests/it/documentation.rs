@@ -3,12 +3,6 @@
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
 
-fn apply(home: &DataDir, instance: &Instance, manifest: &str) {
-    let file = home.path("manifest.yaml");
-    std::fs::write(&file, manifest).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
-}
-
 fn get(instance: &Instance, words: &[&str], path: &str) -> String {
     instance.kubectl(&[&["get"], words, &["-o", &format!("jsonpath={{{path}}}")]].concat())
 }
@@ -40,9 +34,9 @@ kind: Pod
 metadata: {name: pod2, labels: {tier: frontend}}
 spec: {containers: [{name: hello2, image: "gcr.io/google-samples/hello-app:1.0"}]}
 "#;
-    apply(&home, &instance, hello);
+    instance.apply(hello);
     for (pod, version) in [("pod1", "2.0.0"), ("pod2", "1.0.0")] {
-        instance.kubectl(&["wait", "--for=condition=Ready", &format!("pod/{pod}"), "--timeout=60s"]);
+        instance.until_ready(pod);
         let greeting = format!("Hello, world!\nVersion: {version}\nHostname: {pod}\n");
         assert_eq!(page(&instance, pod, 8080), greeting);
     }
@@ -107,7 +101,7 @@ spec:
 "#;
     // On most machines the directory of the example is missing, as this one is.
     let containers = home.path("docker/containers").display().to_string();
-    apply(&home, &instance, &servers.replace("CONTAINERS", &containers));
+    instance.apply(&servers.replace("CONTAINERS", &containers));
     let ready = |what: &[&str], path: &str, count: &str| {
         wait_for(&format!("{count} of {what:?}"), || (get(&instance, what, path) == count).then_some(()));
     };
@@ -162,7 +156,7 @@ spec:
       periodSeconds: 3
 "#
         );
-        apply(&home, &instance, &manifest);
+        instance.apply(&manifest);
     }
     for (name, ..) in images {
         wait_for("the restart", || {
@@ -272,7 +266,7 @@ spec:
         volumeMounts: [{name: data, mountPath: /opt}]
       volumes: [{name: data, emptyDir: {}}]
 "#;
-    apply(&home, &instance, jobs);
+    instance.apply(jobs);
     let condition = |job: &str, kind: &str| {
         wait_for(&format!("{job} {kind}"), || {
             let path = format!(".status.conditions[?(@.type==\"{kind}\")].reason");

@@ -50,12 +50,6 @@ spec:
 const LONELY: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: lonely, labels: {app: lonely}}\n\
     spec: {nodeName: NODE, containers: [{name: c, image: pause}]}\n";
 
-fn apply(home: &DataDir, instance: &Instance, text: &str) {
-    let file = home.path("manifest.yaml");
-    std::fs::write(&file, text).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
-}
-
 /// Returns the apps of the pods on a node, each once.
 fn apps(instance: &Instance, node: &str) -> String {
     let (selector, path) = (format!("spec.nodeName={node}"), "jsonpath={.items[*].metadata.labels.app}");
@@ -105,8 +99,8 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "2"]);
     let (one, two) = ("hollow-00001", "hollow-00002");
     instance.kubectl(&["cordon", two]);
-    apply(&home, &instance, WORK);
-    apply(&home, &instance, &LONELY.replace("NODE", one));
+    instance.apply(WORK);
+    instance.apply(&LONELY.replace("NODE", one));
     settled(&instance);
     instance.kubectl(&["uncordon", two]);
     assert_eq!(apps(&instance, one), "agent cache lonely web");
@@ -139,8 +133,8 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     settled(&instance);
 
     // The console drains the other node in the same way.
-    apply(&home, &instance, &LONELY.replace("NODE", two));
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/lonely", "--timeout=60s"]);
+    instance.apply(&LONELY.replace("NODE", two));
+    instance.until_ready("lonely");
     let careful = Options { timeout: Some(Duration::from_secs(10)), ..Options::default() };
     let (evictions, ended) = console_drain(&instance, two, careful.clone()).await;
     assert_eq!(ended, Ok(()));

@@ -30,9 +30,7 @@ impl Lab {
     }
 
     fn apply(&self, object: &Value) {
-        let manifest = self.home.path("object.json");
-        std::fs::write(&manifest, object.to_string()).unwrap();
-        self.instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+        self.instance.apply(&object.to_string());
     }
 
     fn fault(&self, arguments: &[&str]) -> String {

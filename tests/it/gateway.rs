@@ -91,9 +91,7 @@ impl GatewayInstance {
     }
 
     fn apply(&self, manifests: &str) {
-        let path = self.home.path("manifests.yaml");
-        std::fs::write(&path, manifests).unwrap();
-        self.instance.kubectl(&["apply", "-f", path.to_str().unwrap()]);
+        self.instance.apply(manifests);
     }
 
     /// Formats conditions as `Accepted=True:Accepted`: of a Gateway's listeners, or of a route's parents.

@@ -24,10 +24,7 @@ fn a_host_path_without_a_type_is_made_and_an_event_says_where_it_cannot_be_vol_1
     std::fs::write(&file, "").unwrap();
     let impossible = file.join("below");
     let pods = [pod("made", &json!(missing)), pod("impossible", &json!(impossible))];
-    let manifest = home.path("pods.json");
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": pods});
-    std::fs::write(&manifest, list.to_string()).unwrap();
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.apply_all(&pods);
     wait_for("the pod to succeed", || {
         let phase = instance.kubectl(&["get", "pod", "made", "-o", "jsonpath={.status.phase}"]);
         (phase == "Succeeded").then_some(())

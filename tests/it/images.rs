@@ -156,11 +156,9 @@ fn a_umask_does_not_change_an_image_img_3() {
     }
 }
 
-fn apply(home: &DataDir, instance: &Instance, name: &str, spec: &Value) {
-    let file = home.path("pod.json");
-    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
-    std::fs::write(&file, pod.to_string()).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+fn apply(instance: &Instance, name: &str, spec: &Value) {
+    instance
+        .apply_all(&[json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})]);
 }
 
 fn pod(instance: &Instance, name: &str) -> Value {
@@ -197,16 +195,15 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
     }
     let map =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"key": "value"}});
-    std::fs::write(home.path("map.json"), map.to_string()).unwrap();
-    instance.kubectl(&["apply", "-f", home.path("map.json").to_str().unwrap()]);
+    instance.apply(&map.to_string());
     let spec = json!({"terminationGracePeriodSeconds": 0,
         "containers": [{"name": "c", "image": "docker.io/shop/app:v1", "args": [SCRIPT],
             "volumeMounts": [{"name": "m", "mountPath": "/data/inside"}, {"name": "t", "mountPath": "/tmp"}]}],
         "volumes": [{"name": "m", "configMap": {"name": "m"}}, {"name": "t", "emptyDir": {}}]});
-    apply(&home, &instance, "p", &spec);
+    apply(&instance, "p", &spec);
     wait_until_phase(&instance, "p", "Running");
     let log = wait_for("the log", || {
-        let log = instance.kubectl(&["logs", "p"]);
+        let log = instance.logs("p");
         log.contains("hosts: yes").then_some(log)
     });
     let expect = "marker: of the image\nuser: 1234 4321 /home/app\nenv: yes /work\nnew\nvolume: value\n\
@@ -243,9 +240,9 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
     // Two containers of it share none of their writes.
     let spec = json!({"restartPolicy": "Never", "securityContext": {"runAsUser": 0}, "containers": [
         {"name": "one", "image": "shop/app:v1", "args": ["id -u; echo one > /etc/marker; cat /etc/marker"]}]});
-    apply(&home, &instance, "one", &spec);
+    apply(&instance, "one", &spec);
     wait_until_phase(&instance, "one", "Succeeded");
-    assert_eq!(instance.kubectl(&["logs", "one"]), "0\none\n");
+    assert_eq!(instance.logs("one"), "0\none\n");
     assert_eq!(instance.kubectl(&["exec", "p", "--", "cat", "/etc/marker"]), "of the image\n");
 
     let refused = podium(&["image", "rm", "shop/app:v1"], &home.data_dir());
@@ -298,12 +295,9 @@ fn the_files_of_an_image_are_a_volume_img_11() {
             broken("builtin", "builtin", "")],
         "volumes": [{"name": "data", "image": {"reference": "shop/data:v1"}},
             {"name": "builtin", "image": {"reference": "busybox"}}]});
-    apply(&home, &instance, "p", &spec);
+    apply(&instance, "p", &spec);
     for name in ["own", "system"] {
-        wait_for("the log", || {
-            let log = instance.kubectl(&["logs", "p", "-c", name]);
-            (log == "hellohello\nread-only\n").then_some(())
-        });
+        wait_for("the log", || (instance.logs_of("p", name)? == "hellohello\nread-only\n").then_some(()));
     }
     for (name, text) in [
         ("missing", "subpath \"site/fr\" of volume \"data\": no such file or directory"),
@@ -339,9 +333,9 @@ fn the_files_of_an_image_are_a_volume_img_11() {
             "containers": [container("own", "shop/app:v1", "/app"), of_system],
             "volumes": [{"name": "data", "image": {"reference": "shop/data:v1"}},
                 {"name": "app", "image": {"reference": "shop/app:v1"}}]});
-        apply(&home, &instance, "u", &spec);
+        apply(&instance, "u", &spec);
         for (name, expected) in [("own", "0\nhellohello\nread-only\n"), ("system", "0 0\n0 0\n")] {
-            wait_for("the log", || (instance.kubectl(&["logs", "u", "-c", name]) == expected).then_some(()));
+            wait_for("the log", || (instance.logs_of("u", name)? == expected).then_some(()));
         }
     }
     instance.kubectl(&["delete", "pod", "--all"]);
@@ -378,7 +372,7 @@ fn a_debugger_of_another_image_sees_processes_and_has_its_own_root_eph_2() {
         return instance.stop();
     }
     let container = json!({"name": "c", "image": "shop/app:v1", "args": ["sleep 3600; true"]});
-    apply(&home, &instance, "p", &json!({"terminationGracePeriodSeconds": 0, "containers": [container]}));
+    apply(&instance, "p", &json!({"terminationGracePeriodSeconds": 0, "containers": [container]}));
     wait_until_phase(&instance, "p", "Running");
     let beside = ["debug", "p", "--image=shop/tools:v1", "--target=c", "-c", "d"];
     let in_copy = ["debug", "p", "--image=shop/tools:v1", "--copy-to=copy", "--share-processes", "-c", "d"];
@@ -403,7 +397,7 @@ fn without_namespaces_a_loaded_image_says_why_it_cannot_run_img_3() {
     let config = home.path("config.yaml");
     load(&home);
     let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
-    apply(&home, &instance, "p", &json!({"containers": [{"name": "c", "image": "shop/app:v1"}]}));
+    apply(&instance, "p", &json!({"containers": [{"name": "c", "image": "shop/app:v1"}]}));
     let waiting = wait_for("the refusal", || {
         let pod = pod(&instance, "p");
         let waiting = pod["status"]["containerStatuses"][0]["state"]["waiting"].clone();

@@ -97,9 +97,7 @@ impl IngressInstance {
     }
 
     fn apply(&self, manifests: &str) {
-        let path = self.home.path("manifests.yaml");
-        std::fs::write(&path, manifests).unwrap();
-        self.instance.kubectl(&["apply", "-f", path.to_str().unwrap()]);
+        self.instance.apply(manifests);
     }
 
     fn connect(&self) -> TcpStream {
@@ -487,9 +485,7 @@ fn an_occupied_ingress_port_is_replaced_and_other_machines_have_no_access_net_9_
     let port = taken.local_addr().unwrap().port();
     std::fs::write(&config, format!("ingress: {{httpPort: {port}, httpsPort: 0}}\n")).unwrap();
     let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
-    let manifests = home.path("i.yaml");
-    std::fs::write(&manifests, service("a", &[]) + &ingress("i", "a", "a", "", "")).unwrap();
-    instance.kubectl(&["apply", "-f", manifests.to_str().unwrap()]);
+    instance.apply(&(service("a", &[]) + &ingress("i", "a", "a", "", "")));
     let events = wait_for("the taken port to be reported", || {
         let events = instance.kubectl(&["get", "events"]);
         events.contains("PortMoved").then_some(events)

@@ -3,6 +3,7 @@
 use podium::base::optional_file::read_optional;
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,9 +11,12 @@ use std::time::Instant;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::AttachParams;
+use kube::api::{AttachParams, LogParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::wait::await_condition;
+use podium::cluster::apply::{DEFAULT_NAMESPACE, Mode, apply_documents};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
 pub(crate) use crate::processes::{ChildGuard, HostDirectory, WAIT_TIMEOUT, pause, wait_for};
@@ -192,13 +196,80 @@ impl Instance {
         text(&output.stdout)
     }
 
+    /// Runs this with a client, on a thread of its own because the test may be asynchronous.
+    fn with_client<T: Send>(&self, work: impl AsyncFnOnce(kube::Client) -> T + Send) -> T {
+        let run = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async { work(self.client().await).await })
+        };
+        match std::thread::scope(|scope| scope.spawn(run).join()) {
+            Ok(result) => result,
+            Err(panic) => resume_unwind(panic),
+        }
+    }
+
+    /// Applies the documents of a manifest, as `kubectl apply` does at many times the cost; the server must accept all.
+    pub(crate) fn apply(&self, manifest: &str) {
+        let documents: Vec<_> =
+            podium::manifest::parse(manifest, "manifest").into_iter().map(Result::unwrap).collect();
+        self.with_client(async |client| {
+            apply_documents(&client, documents, DEFAULT_NAMESPACE, Mode::Write).await.unwrap();
+        });
+    }
+
+    /// Applies these objects, like [`Instance::apply`].
+    pub(crate) fn apply_all(&self, objects: &[Value]) {
+        self.apply(&json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string());
+    }
+
+    /// Waits until a pod is ready, as `kubectl wait` does at many times the cost.
+    pub(crate) fn until_ready(&self, pod: &str) {
+        let is_ready = |pod: Option<&Pod>| {
+            let conditions = pod.and_then(|pod| pod.status.as_ref()?.conditions.as_ref());
+            conditions.is_some_and(|all| all.iter().any(|one| one.type_ == "Ready" && one.status == "True"))
+        };
+        self.with_client(async |client| {
+            let ready = await_condition(Api::<Pod>::default_namespaced(client), pod, is_ready);
+            let waited = tokio::time::timeout(WAIT_TIMEOUT, ready).await;
+            waited.unwrap_or_else(|_| panic!("pod {pod} does not become ready")).unwrap();
+        });
+    }
+
+    /// Returns a pod.
+    pub(crate) fn pod(&self, name: &str) -> Pod {
+        self.with_client(async |client| Api::<Pod>::default_namespaced(client).get(name).await.unwrap())
+    }
+
+    /// Reads a container's log, as `kubectl logs` does at many times the cost.
+    pub(crate) fn read_log(&self, pod: &str, params: &LogParams) -> kube::Result<String> {
+        self.with_client(async |client| Api::<Pod>::default_namespaced(client).logs(pod, params).await)
+    }
+
+    /// Returns the log of a pod's only container.
+    pub(crate) fn logs(&self, pod: &str) -> String {
+        self.read_log(pod, &LogParams::default()).unwrap()
+    }
+
+    /// Returns a container's log; `None` if it cannot be read, because the container has not started for example.
+    pub(crate) fn logs_of(&self, pod: &str, container: &str) -> Option<String> {
+        self.read_log(pod, &LogParams { container: Some(container.into()), ..LogParams::default() }).ok()
+    }
+
     /// Runs a command in a pod, as `kubectl exec` does at many times the cost, and returns its output and its errors; if
     /// it does not start, why.
     pub(crate) fn exec(&self, pod: &str, command: &[&str]) -> String {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let pods: Api<Pod> = Api::default_namespaced(self.client().await);
-            let mut process = match pods.exec(pod, command.iter().copied(), &AttachParams::default()).await {
+        self.exec_with(pod, &AttachParams::default(), command).trim().to_owned()
+    }
+
+    /// Like [`Instance::exec`], in this container, and with the white space around the output.
+    pub(crate) fn exec_in(&self, pod: &str, container: &str, command: &[&str]) -> String {
+        self.exec_with(pod, &AttachParams::default().container(container), command)
+    }
+
+    fn exec_with(&self, pod: &str, params: &AttachParams, command: &[&str]) -> String {
+        self.with_client(async |client| {
+            let pods: Api<Pod> = Api::default_namespaced(client);
+            let mut process = match pods.exec(pod, command.iter().copied(), params).await {
                 Ok(process) => process,
                 Err(error) => return error.to_string(),
             };
@@ -206,11 +277,7 @@ impl Instance {
             let (mut output, mut errors) = (Vec::new(), Vec::new());
             let read = tokio::join!(stdout.read_to_end(&mut output), stderr.read_to_end(&mut errors));
             drop(read);
-            [output, errors]
-                .map(|text| String::from_utf8_lossy(&text).into_owned())
-                .concat()
-                .trim()
-                .to_owned()
+            [output, errors].map(|text| String::from_utf8_lossy(&text).into_owned()).concat()
         })
     }
 

@@ -68,10 +68,9 @@ fn a_load_balancer_has_an_address_that_serves_net_6() {
     needs!(Kubectl);
     let home = DataDir::new();
     let instance = home.start(&["--nodes", "1"]);
-    let file = home.path("balancers.yaml");
-    std::fs::write(&file, MANIFEST).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
-    instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", "pod/web", "pod/asker"]);
+    instance.apply(MANIFEST);
+    instance.until_ready("web");
+    instance.until_ready("asker");
     let of = |instance: &Instance, service: &str| {
         wait_for("an address", || Some(addresses(instance, service)).filter(|all| !all.is_empty()))
     };

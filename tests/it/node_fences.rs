@@ -56,9 +56,7 @@ fn a_node_with_a_hanging_host_is_fenced_and_its_set_continues_with_its_disk_safe
     let config = home.path("config.yaml");
     std::fs::write(&config, "timings: {runtimeStatusTimeout: 0.5}").unwrap();
     let instance = home.start(&["--nodes", "2", "--config", config.to_str().unwrap()]);
-    let manifest = home.path("web.yaml");
-    std::fs::write(&manifest, SINGLE.replace("MARK", &mark)).unwrap();
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.apply(&SINGLE.replace("MARK", &mark));
     wait_for("the processes", || (processes(&mark).len() == 2).then_some(()));
     let old = processes(&mark);
     let node_of = || {

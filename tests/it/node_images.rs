@@ -175,7 +175,7 @@ fn clients_pull_images_through_a_node_img_13() {
     let node = instance.kubectl(&["get", "nodes", "-o", "json"]);
     if !lacks(Need::Namespaces, !node.contains("\"podium.dev/namespaces\": \"none\"")) {
         instance.kubectl(&["run", "user", "--image", &image, "--image-pull-policy=Never"]);
-        instance.kubectl(&["wait", "--for=condition=Ready", "pod/user", "--timeout=60s"]);
+        instance.until_ready("user");
         assert_eq!(named(&get(&instance, ""), &image).unwrap()["pods"], json!(["default/user"]));
         let printed = refused(&instance, &["delete", "--raw", &format!("{IMAGES}?name={image}")]);
         assert!(printed.contains("is in use by container user of pod default/user"), "{printed}");

@@ -21,12 +21,6 @@ fn pod(name: &str, mark: &str, extra: &str) -> String {
     )
 }
 
-fn apply(home: &DataDir, instance: &Instance, name: &str, text: &str) {
-    let file = home.path(name);
-    std::fs::write(&file, text).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
-}
-
 fn nodes(instance: &Instance) -> String {
     instance.kubectl(&["get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"])
 }
@@ -72,8 +66,8 @@ fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     assert_eq!(field(&instance, "node/gpu", ".status.allocatable['example\\.com/gpu']"), "2");
     assert_eq!(field(&instance, "node/node-1", ".metadata.labels.disk"), "", "it says so no more");
     let asks = "    resources: {limits: {example.com/gpu: \"1\"}}\n";
-    apply(&home, &instance, "trainer.yaml", &pod("trainer", &mark, asks));
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/trainer", "--timeout=60s"]);
+    instance.apply(&pod("trainer", &mark, asks));
+    instance.until_ready("trainer");
     assert_eq!((field(&instance, "pod/trainer", ".spec.nodeName").as_str(), sleepers(&mark)), ("gpu", 1));
 
     write("- name: gpu\n  taints:\n  - {key: a, effect: NoSchedul}\n");
@@ -93,8 +87,8 @@ fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
 
     write(gpu);
     ready(&instance, "gpu");
-    apply(&home, &instance, "again.yaml", &pod("again", &mark, ""));
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/again", "--timeout=60s"]);
+    instance.apply(&pod("again", &mark, ""));
+    instance.until_ready("again");
     instance.crash();
     assert_eq!(sleepers(&mark), 1);
     // All entries are commented out, as editors leave them.
@@ -122,9 +116,14 @@ fn a_node_object_offers_the_capacity_that_kubectl_sends_node_6() {
     needs!(Kubectl);
     let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0"]);
+    let apply = |manifest: &str| {
+        let file = home.path("node.yaml");
+        std::fs::write(&file, manifest).unwrap();
+        instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    };
     for how in ["hollow", "process"] {
         let manifest = NODE_MANIFEST.replace("extra", how).replace("node: process", &format!("node: {how}"));
-        apply(&home, &instance, &format!("{how}.yaml"), &manifest);
+        apply(&manifest);
         ready(&instance, how);
         assert_eq!(capacity(&instance, how), "7 2");
         assert_eq!(field(&instance, &format!("node/{how}"), ".status.allocatable.cpu"), "7");
@@ -134,7 +133,7 @@ fn a_node_object_offers_the_capacity_that_kubectl_sends_node_6() {
                  containerRuntimeVersion: \"\", kubeletVersion: \"\", kubeProxyVersion: \"\", operatingSystem: \"\", \
                  architecture: \"\"}\n  daemonEndpoints: {kubeletEndpoint: {Port: 0}}\n";
     let manifest = NODE_MANIFEST.replace("extra", "typed").replace("node: process", "node: hollow");
-    apply(&home, &instance, "typed.yaml", &format!("{manifest}{zeros}"));
+    apply(&format!("{manifest}{zeros}"));
     ready(&instance, "typed");
     assert_eq!(capacity(&instance, "typed"), "7 2");
     instance.stop();
@@ -146,11 +145,11 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let mut instance = home.start(&["--nodes", "1"]);
-    apply(&home, &instance, "foreign.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: foreign}\n");
+    instance.apply("apiVersion: v1\nkind: Node\nmetadata: {name: foreign}\n");
     // An obstacle to the start is reported as an event, and the start is tried again.
     let obstacle = home.data_dir().join("nodes/broken");
     std::fs::write(&obstacle, "").unwrap();
-    apply(&home, &instance, "broken.yaml", &NODE_MANIFEST.replace("extra", "broken"));
+    instance.apply(&NODE_MANIFEST.replace("extra", "broken"));
     let failures = || events(&instance, "NodeStartFailed");
     wait_for("the event about the failure", || {
         failures().contains("Node broken cannot be started: ").then_some(())
@@ -159,13 +158,13 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
     ready(&instance, "broken");
     instance.kubectl(&["delete", "node", "broken"]);
     wait_for("it to be gone", || (nodes(&instance) == "foreign node-1").then_some(()));
-    apply(&home, &instance, "extra.yaml", NODE_MANIFEST);
+    instance.apply(NODE_MANIFEST);
     ready(&instance, "extra");
     assert_eq!(field(&instance, "node/extra", ".spec.taints[?(@.key==\"team\")].effect"), "NoExecute");
     assert_eq!(capacity(&instance, "extra"), "7 2");
     let tolerates = "  tolerations: [{key: team, operator: Exists}]\n";
-    apply(&home, &instance, "pod.yaml", &pod("keeper", &mark, tolerates));
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/keeper", "--timeout=60s"]);
+    instance.apply(&pod("keeper", &mark, tolerates));
+    instance.until_ready("keeper");
     let id = || ".status.containerStatuses[0].containerID";
     let before = field(&instance, "pod/keeper", id());
 
@@ -186,7 +185,7 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
         instance.kubectl(&["get", "pods", "-o", "name"]).is_empty().then_some(())
     });
     // The same name again is a new node, and so is a counted one that was deleted.
-    apply(&home, &instance, "extra.yaml", NODE_MANIFEST);
+    instance.apply(NODE_MANIFEST);
     ready(&instance, "extra");
     instance.kubectl(&["delete", "node", "extra", "node-1"]);
     wait_for("both to be gone", || (nodes(&instance) == "foreign").then_some(()));

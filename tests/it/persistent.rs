@@ -10,12 +10,6 @@ use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs};
 use podium::base::optional_file::read_optional;
 
-fn apply(home: &DataDir, instance: &Instance, manifest: &str) {
-    let file = home.path("manifest.yaml");
-    std::fs::write(&file, manifest).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
-}
-
 fn json(instance: &Instance, arguments: &[&str]) -> Value {
     let mut all = arguments.to_vec();
     all.extend(["-o", "json"]);
@@ -82,8 +76,8 @@ spec:
 "#,
         place.display()
     );
-    apply(&home, &instance, &manifest);
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/task-pv-pod", "--timeout=60s"]);
+    instance.apply(&manifest);
+    instance.until_ready("task-pv-pod");
     let pod = json(&instance, &["get", "pod", "task-pv-pod"]);
     let ip = instance.on_machine(pod["status"]["podIP"].as_str().unwrap());
     let mut stream = wait_for("the web server", || TcpStream::connect((ip.as_str(), 80)).ok());
@@ -125,9 +119,7 @@ fn data_of_a_deployment_outlives_its_pods_vol_2() {
     needs!(Kubectl);
     let home = DataDir::new();
     let instance = home.start(&["--nodes", "2"]);
-    apply(
-        &home,
-        &instance,
+    instance.apply(
         r"
 apiVersion: v1
 kind: PersistentVolumeClaim

@@ -6,12 +6,6 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;
 
-fn apply(home: &DataDir, instance: &Instance, manifest: &str) {
-    let file = home.path("manifest.yaml");
-    std::fs::write(&file, manifest).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
-}
-
 fn field(instance: &Instance, pod: &str, path: &str) -> String {
     instance.kubectl(&["get", "pod", pod, "-o", &format!("jsonpath={{{path}}}")])
 }
@@ -59,7 +53,7 @@ spec:
     terminationMessagePolicy: FallbackToLogsOnError
 "
     );
-    apply(&home, &instance, &manifest);
+    instance.apply(&manifest);
     attaches(&instance);
 
     wait_for("the end of the pod that says something", || {
@@ -67,11 +61,11 @@ spec:
     });
     let message = ".status.containerStatuses[0].state.terminated.message";
     assert_eq!(field(&instance, "says", message), "DONE");
-    assert_eq!(instance.kubectl(&["logs", "says"]), "DONE");
+    assert_eq!(instance.logs("says"), "DONE");
     assert_eq!(field(&instance, "says", ".status.containerStatuses[0].lastState"), "{}");
 
     // A period later would be far beyond the deadline.
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/web", "--timeout=30s"]);
+    instance.until_ready("web");
     let about = ["get", "events", "--field-selector", "involvedObject.name=web"];
     let reasons = instance.kubectl(&[&about[..], &["-o", "jsonpath={.items[*].reason}"]].concat());
     assert!(reasons.contains("Started") && !reasons.contains("Unhealthy"), "{reasons}");

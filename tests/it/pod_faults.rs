@@ -44,10 +44,7 @@ fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16()
         ),
         on_huge_pages,
     ];
-    let manifest = home.path("faults.json");
-    std::fs::write(&manifest, json!({"apiVersion": "v1", "kind": "List", "items": pods}).to_string())
-        .unwrap();
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.apply_all(&pods);
 
     let terminated = "jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.reason} \
                       {.status.containerStatuses[0].state.terminated.exitCode}";

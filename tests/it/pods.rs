@@ -15,20 +15,10 @@ fn start(home: &DataDir) -> Instance {
     home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()])
 }
 
-fn apply(home: &DataDir, instance: &Instance, manifest: &str) {
-    let file = home.path("manifest.yaml");
-    std::fs::write(&file, manifest).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
-}
-
 fn json(instance: &Instance, arguments: &[&str]) -> Value {
     let mut all = arguments.to_vec();
     all.extend(["-o", "json"]);
     serde_json::from_str(&instance.kubectl(&all)).unwrap()
-}
-
-fn ready(instance: &Instance, pod: &str) {
-    instance.kubectl(&["wait", "--for=condition=Ready", &format!("pod/{pod}"), "--timeout=60s"]);
 }
 
 fn exec(instance: &Instance, pod: &str, script: &str) -> String {
@@ -50,14 +40,11 @@ fn pods_are_measured_and_have_an_identity() {
     instance.kubectl(&["create", "serviceaccount", "robot"]);
     instance
         .kubectl(&["create", "rolebinding", "robot", "--clusterrole=view", "--serviceaccount=default:robot"]);
-    apply(
-        &home,
-        &instance,
-        "apiVersion: v1\nkind: Pod\nmetadata: {name: busy, labels: {app: busy}}\nspec:\n  serviceAccountName: robot\n  \
+    instance.apply("apiVersion: v1\nkind: Pod\nmetadata: {name: busy, labels: {app: busy}}\nspec:\n  serviceAccountName: robot\n  \
          containers:\n  - {name: burner, image: busybox, command: [sh, -c, 'x=$(head -c 4000000 /dev/zero | tr \"\\0\" x); \
          while :; do :; done']}\n  - {name: idle, image: busybox, command: [sleep, '1000']}\n",
     );
-    ready(&instance, "busy");
+    instance.until_ready("busy");
     let lines = wait_for("the rate of a busy pod", || {
         let output = instance.kubectl_output(&["top", "pods", "--containers", "--no-headers"]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -117,9 +104,7 @@ fn volumes_follow_the_api_under_a_running_process() {
     let instance = start(&home);
     instance.kubectl(&["create", "configmap", "settings", "--from-literal=a=1", "--from-literal=b=1"]);
     instance.kubectl(&["create", "secret", "generic", "key", "--from-literal=k=geheim"]);
-    apply(
-        &home,
-        &instance,
+    instance.apply(
         r#"
 apiVersion: v1
 kind: Pod
@@ -150,7 +135,7 @@ spec:
   - {name: scratch, emptyDir: {}}
 "#,
     );
-    ready(&instance, "reader");
+    instance.until_ready("reader");
     let look = |script: &str| exec(&instance, "reader", script).trim().to_string();
     assert_eq!(look("cat /all/dir/a /all/b /all/k /one; cat /self/labels"), "11geheim1color=\"red\"");
     assert_eq!(look("stat -L -c %a /all/dir/a /all/b").replace('\n', " "), "600 640");
@@ -200,7 +185,7 @@ fn restart_policies_on_processes() {
             .replace("']}\n", "'], terminationMessagePolicy: FallbackToLogsOnError}\n"),
         pod("reported", "Never", &["echo -n reported > /dev/termination-log; exit 1"]),
     ];
-    apply(&home, &instance, &manifest.concat());
+    instance.apply(&manifest.concat());
     let shown = |name: &str| {
         let status = json(&instance, &["get", "pod", name])["status"].clone();
         let containers = status["containerStatuses"].as_array().cloned().unwrap_or_default();
@@ -240,10 +225,7 @@ fn pods_that_hang_or_exceed_their_space_end() {
     needs!(Kubectl);
     let home = DataDir::new();
     let instance = start(&home);
-    apply(
-        &home,
-        &instance,
-        r#"
+    instance.apply(r#"
 apiVersion: v1
 kind: Pod
 metadata: {name: hook}
@@ -288,7 +270,7 @@ spec:
   volumes: [{name: d, emptyDir: {sizeLimit: 1Mi}}]
 "#,
     );
-    ready(&instance, "hook");
+    instance.until_ready("hook");
     instance.kubectl(&["delete", "pod", "hook", "--timeout=60s"]);
     let slow = json(&instance, &["get", "pod", "slow-start"])["status"]["containerStatuses"].clone();
     for container in slow.as_array().unwrap() {
@@ -331,7 +313,7 @@ fn static_pods_come_from_a_directory() {
     wait_for("the mirror", || {
         instance.kubectl_output(&["get", "pod", "web-node-1"]).status.success().then_some(())
     });
-    ready(&instance, "web-node-1");
+    instance.until_ready("web-node-1");
     let started = || {
         let status = json(&instance, &["get", "pod", "web-node-1"])["status"].clone();
         status["containerStatuses"][0]["containerID"].as_str().unwrap_or_default().to_string()

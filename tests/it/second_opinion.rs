@@ -402,9 +402,7 @@ fn a_process_is_and_sees_the_same_in_a_pod_and_under_crun_pod_16_pod_17_img_3() 
         cases.retain(|case| case.pod["hostUsers"].is_null());
     }
     assert!(cases.len() >= 20);
-    let file = home.path("pods.json");
-    std::fs::write(&file, pods(&cases).to_string()).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    instance.apply(&pods(&cases).to_string());
 
     let mut differences = Vec::new();
     for case in &cases {
@@ -475,10 +473,7 @@ fn a_container_without_its_seccomp_profile_does_not_start_pod_17() {
             "containers": [{"name": "c", "image": "busybox", "command": ["sleep", "100000"]}]}})
     };
     let names = ["missing", "bad", "link", "good"];
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": names.map(pod)});
-    let file = home.path("pods.json");
-    std::fs::write(&file, list.to_string()).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    instance.apply_all(&names.map(pod));
     for (name, expect) in [
         ("missing", "No such file or directory"),
         ("bad", "missing field `defaultAction`"),
@@ -491,7 +486,7 @@ fn a_container_without_its_seccomp_profile_does_not_start_pod_17() {
         });
         assert!(message.contains("cannot load seccomp profile") && message.contains(expect), "{message}");
     }
-    instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", "pod/good"]);
+    instance.until_ready("good");
     let script = "while read -r name value; do [ $name = Seccomp: ] && echo $value; done < /proc/self/status; \
                   mkdir /tmp/made 2>/dev/null || echo refused";
     assert_eq!(instance.kubectl(&["exec", "good", "--", "sh", "-c", script]), "2\nrefused\n");

@@ -51,9 +51,7 @@ fn init_containers_wait_for_names_and_run_once_the_services_exist_init_1_net_3()
     needs!(Kubectl);
     let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
-    let pod = home.path("pod.yaml");
-    std::fs::write(&pod, WAITING).unwrap();
-    instance.kubectl(&["apply", "-f", pod.to_str().unwrap()]);
+    instance.apply(WAITING);
     wait_for("the first init container waits", || {
         let log = instance.kubectl_output(&["logs", "myapp", "-c", "init-myservice"]);
         String::from_utf8_lossy(&log.stdout).contains("waiting for myservice").then_some(())
@@ -61,12 +59,10 @@ fn init_containers_wait_for_names_and_run_once_the_services_exist_init_1_net_3()
     let listed = instance.kubectl(&["get", "pod", "myapp"]);
     assert!(listed.contains("Init:0/2"), "{listed}");
 
-    let services = home.path("services.yaml");
-    std::fs::write(&services, SERVICES).unwrap();
-    instance.kubectl(&["apply", "-f", services.to_str().unwrap()]);
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/myapp", "--timeout=60s"]);
+    instance.apply(SERVICES);
+    instance.until_ready("myapp");
     for (container, service) in [("init-myservice", "myservice"), ("init-mydb", "mydb")] {
-        let log = instance.kubectl(&["logs", "myapp", "-c", container]);
+        let log = instance.logs_of("myapp", container).unwrap();
         let address = output(&instance, "{.spec.clusterIP}", &["get", "service", service]);
         // Podium's own nslookup numbers addresses, the machine's, if it has one, names the server first.
         let found = log.lines().any(|line| {
@@ -120,9 +116,7 @@ fn no_request_fails_while_the_pods_are_replaced_svc_1_net_2() {
     needs!(Kubectl);
     let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "2"]);
-    let manifest = home.path("web.yaml");
-    std::fs::write(&manifest, WEB).unwrap();
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.apply(WEB);
     instance.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
     let ip = instance.on_machine(&output(&instance, "{.spec.clusterIP}", &["get", "service", "web"]));
     let address = format!("{ip}:8080");
@@ -198,23 +192,18 @@ fn services_have_names_and_ports_where_low_ports_are_not_to_be_had_net_1_net_3()
         "--config",
         config.to_str().unwrap(),
     ]);
-    let apply = |name: &str, text: &str| {
-        let path = home.path(name);
-        std::fs::write(&path, text).unwrap();
-        instance.kubectl(&["apply", "-f", path.to_str().unwrap()]);
-    };
-    apply("low.yaml", LOW);
-    apply("pod.yaml", ASKING);
+    instance.apply(LOW);
+    instance.apply(ASKING);
     wait_for("it asks", || {
         let log = instance.kubectl_output(&["logs", "asking"]);
         String::from_utf8_lossy(&log.stdout).contains("Server:").then_some(())
     });
-    apply("services.yaml", SERVICES);
+    instance.apply(SERVICES);
     wait_for("it is done", || {
         let phase = output(&instance, "{.status.phase}", &["get", "pod", "asking"]);
         (phase == "Succeeded").then_some(())
     });
-    let log = instance.kubectl(&["logs", "asking"]);
+    let log = instance.logs("asking");
     let address = output(&instance, "{.spec.clusterIP}", &["get", "service", "mydb"]);
     assert!(log.contains(&format!("{address}\tmydb.default.svc.cluster.local")), "{log}");
     assert!(log.contains("port 8080"), "{log}");

@@ -85,10 +85,8 @@ fn a_cluster_is_saved_restored_and_forked_safe_8() {
     needs!(Kubectl);
     let home = DataDir::new();
     let data = home.data_dir();
-    let manifest = home.path("cluster.yaml");
-    std::fs::write(&manifest, CLUSTER).unwrap();
     let instance = started(&data);
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.apply(CLUSTER);
     let first = wait_for("the pod runs", || uid_of_db(&instance));
     says(&data, "began\n", "it has written");
     let output = snapshot(&data, &["save", "good", "--claims"]).unwrap();

@@ -43,15 +43,12 @@ pub(crate) fn processes(mark: &str) -> BTreeMap<u32, String> {
     found
 }
 
-fn apply(home: &DataDir, instance: &Instance, mark: &str) {
-    apply_many(home, instance, mark, 3);
+fn apply(instance: &Instance, mark: &str) {
+    apply_many(instance, mark, 3);
 }
 
-fn apply_many(home: &DataDir, instance: &Instance, mark: &str, replicas: usize) {
-    let manifest = home.path("sleepers.yaml");
-    let text = SLEEPERS.replace("MARK", mark).replace("REPLICAS", &replicas.to_string());
-    std::fs::write(&manifest, text).unwrap();
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+fn apply_many(instance: &Instance, mark: &str, replicas: usize) {
+    instance.apply(&SLEEPERS.replace("MARK", mark).replace("REPLICAS", &replicas.to_string()));
     instance.kubectl(&["rollout", "status", "deploy/sleepers", "--timeout=60s"]);
     wait_for("both processes of each pod", || (processes(mark).len() == 2 * replicas).then_some(()));
 }
@@ -67,7 +64,7 @@ fn a_stop_leaves_no_process_and_the_next_start_brings_the_workload_back_cli_5() 
     for signal in [Signal::TERM, Signal::HUP] {
         let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
         let mut instance = home.start(&[]);
-        apply(&home, &instance, &mark);
+        apply(&instance, &mark);
         instance.signal(signal);
         assert_eq!(instance.wait(), 0);
         assert_eq!(processes(&mark), BTreeMap::new(), "after {signal:?}");
@@ -85,7 +82,7 @@ fn after_kill_9_the_next_start_finds_the_same_processes_safe_3_safe_7() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let instance = home.start(&[]);
-    apply_many(&home, &instance, &mark, 50);
+    apply_many(&instance, &mark, 50);
     let before = processes(&mark);
     instance.crash();
     assert_eq!(processes(&mark), before, "a crash of the control plane kills no work");
@@ -136,13 +133,11 @@ fn after_kill_9_of_a_node_host_its_pods_run_again_by_their_policy_safe_3_pod_10(
     let config = home.path("config.yaml");
     std::fs::write(&config, "timings: {containerBackOffInitial: 0.1}").unwrap();
     let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
-    apply(&home, &instance, &mark);
+    apply(&instance, &mark);
     let never = "apiVersion: v1\nkind: Pod\nmetadata: {name: never}\nspec:\n  restartPolicy: Never\n  \
                  containers: [{name: c, image: busybox, command: [sleep, '100000']}]\n";
-    let manifest = home.path("never.yaml");
-    std::fs::write(&manifest, never).unwrap();
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/never", "--timeout=60s"]);
+    instance.apply(never);
+    instance.until_ready("never");
     let before = processes(&mark);
     let host = host_pid(&home, "node-1");
     let children = children(host);
@@ -210,15 +205,13 @@ fn log_of(home: &DataDir) -> String {
 fn a_second_signal_cuts_the_grace_short_cli_5() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
-    let (manifest, folder, marker) =
-        (home.path("stubborn.yaml"), home.path("signals"), home.path("signals/term"));
+    let (folder, marker) = (home.path("signals"), home.path("signals/term"));
     std::fs::create_dir(&folder).unwrap();
     let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
     let text = text.replace("ASKED", marker.to_str().unwrap()) + &POLITE.replace("MARK", "3600");
-    std::fs::write(&manifest, text).unwrap();
     let mut instance = home.start(&["--nodes", "1"]);
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/polite", "--timeout=60s"]);
+    instance.apply(&text);
+    instance.until_ready("polite");
     wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
     instance.signal(Signal::TERM);
     wait_for("the program to have received the signal", || marker.exists().then_some(()));
@@ -236,7 +229,7 @@ fn nothing_ephemeral_outlives_kill_9_cli_2() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let instance = home.start(&["--ephemeral"]);
-    apply(&home, &instance, &mark);
+    apply(&instance, &mark);
     instance.crash();
     wait_for("every process to be gone", || processes(&mark).is_empty().then_some(()));
 }
@@ -246,7 +239,7 @@ fn a_start_with_fewer_nodes_leaves_no_pod_on_those_that_are_gone_node_5() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let instance = home.start(&["--nodes", "2"]);
-    apply(&home, &instance, &mark);
+    apply(&instance, &mark);
     instance.stop();
 
     // The pod garbage collector gives a node that is missing some time to come back.
@@ -284,7 +277,7 @@ fn a_hanging_host_does_not_delay_a_start_and_its_pods_continue_safe_7() {
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let config = impatient(&home, "");
     let instance = home.start(&["--nodes", "2", "--config", &config]);
-    apply_many(&home, &instance, &mark, 4);
+    apply_many(&instance, &mark, 4);
     let before = processes(&mark);
     instance.crash();
     stop_host(&home, "node-1");
@@ -315,7 +308,7 @@ fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let instance = home.start(&["--nodes", "1", "--config", &impatient(&home, "")]);
-    apply(&home, &instance, &mark);
+    apply(&instance, &mark);
     stop_host(&home, "node-1");
     let exec = instance.kubectl_output(&["exec", "deployment/sleepers", "--", "true"]);
     assert!(!exec.status.success(), "an error, and no wait for ever");
@@ -328,13 +321,11 @@ fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
 fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
-    let (manifest, folder, marker) =
-        (home.path("stubborn.yaml"), home.path("signals"), home.path("signals/term"));
+    let (folder, marker) = (home.path("signals"), home.path("signals/term"));
     std::fs::create_dir(&folder).unwrap();
     let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
-    std::fs::write(&manifest, text.replace("ASKED", marker.to_str().unwrap())).unwrap();
     let mut instance = home.start(&["--nodes", "1"]);
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.apply(&text.replace("ASKED", marker.to_str().unwrap()));
     wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
     stop_host(&home, "node-1");
     instance.signal(Signal::TERM);
@@ -348,15 +339,13 @@ fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
 fn the_first_signal_ends_podium_regardless_of_the_grace_period_of_pods_cli_5() {
     needs!(Kubectl);
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
-    let (manifest, folder, marker) =
-        (home.path("stubborn.yaml"), home.path("signals"), home.path("signals/term"));
+    let (folder, marker) = (home.path("signals"), home.path("signals/term"));
     std::fs::create_dir(&folder).unwrap();
     // The grace period is replaced first, because a mark may have these digits.
     let text = STUBBORN.replace("3600", "9223372036854775807").replace("MARK", &mark);
     let text = text.replace("FOLDER", folder.to_str().unwrap()).replace("ASKED", marker.to_str().unwrap());
-    std::fs::write(&manifest, text).unwrap();
     let instance = home.start(&["--nodes", "1", "--config", &impatient(&home, ", shutdownGracePeriod: 0.5")]);
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.apply(&text);
     wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
     instance.stop();
     assert!(marker.exists(), "the program received SIGTERM first");
@@ -386,9 +375,7 @@ fn a_deleted_node_with_a_hanging_host_never_lets_a_pod_run_twice_safe_1() {
     let (home, mark) = (DataDir::new(), seconds_of_its_own().to_string());
     let config = impatient(&home, ", missingNodeQuarantineTime: 0.2");
     let instance = home.start(&["--nodes", "2", "--config", &config]);
-    let manifest = home.path("web.yaml");
-    std::fs::write(&manifest, SINGLE.replace("MARK", &mark)).unwrap();
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.apply(&SINGLE.replace("MARK", &mark));
     wait_for("the process", || (processes(&mark).len() == 1).then_some(()));
     let old = processes(&mark);
     let path = "jsonpath={.items[*].spec.nodeName}";

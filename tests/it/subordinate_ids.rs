@@ -67,13 +67,6 @@ impl OrdinaryUser {
         DataDir::start_command(command.arg("--kubeconfig").arg(&kubeconfig), &kubeconfig)
     }
 
-    fn apply(&self, instance: &Instance, name: &str, spec: &Value) {
-        let file = self.home.path("pod.json");
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
-        std::fs::write(&file, pod.to_string()).unwrap();
-        instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
-    }
-
     /// The files of pods below a name, which the machine's root can see.
     fn files_of_pods(&self, name: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
@@ -90,6 +83,11 @@ impl OrdinaryUser {
         }
         found
     }
+}
+
+fn apply(instance: &Instance, name: &str, spec: &Value) {
+    instance
+        .apply_all(&[json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})]);
 }
 
 /// An image like that of redis: it starts as root, gives its data to a user, and becomes that user.
@@ -164,8 +162,8 @@ fn a_debugger_reaches_nothing_of_the_machine_with_subordinate_ids_pod_16() {
     for (name, shared) in [("plain", false), ("shared", true)] {
         let spec = json!({"terminationGracePeriodSeconds": 0, "shareProcessNamespace": shared,
             "containers": [{"name": "c", "image": "busybox", "command": ["sleep", "100000"]}]});
-        user.apply(&instance, name, &spec);
-        instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", &format!("pod/{name}")]);
+        apply(&instance, name, &spec);
+        instance.until_ready(name);
         let log = debuggers::debug(&instance, name, &debuggers::search(secret.to_str().unwrap()));
         assert!(!log.contains("REACHED"), "{name}: {log}");
         assert!(log.contains("pid 1: pause 0 CapPrm: 0000000000000000\n"), "{name}: {log}");
@@ -191,7 +189,7 @@ fn an_image_becomes_another_user_for_an_ordinary_user_with_subordinate_ids_img_1
     }
     assert_eq!(annotation(&instance, "users"), "all");
     assert_eq!(annotation(&instance, "users-note"), "");
-    user.apply(&instance, "keeper", &keeper());
+    apply(&instance, "keeper", &keeper());
     assert_eq!(wait_for_log(&instance, "keeper", 4), "999\n999 /data/own\n999 /srv/kept\n4000\n");
     let own = user.files_of_pods("own");
     assert_eq!(own.iter().map(|path| owner(path)).collect::<Vec<_>>(), [FIRST + 998]);
@@ -199,7 +197,7 @@ fn an_image_becomes_another_user_for_an_ordinary_user_with_subordinate_ids_img_1
     // The image `host` shows the machine as the user, who is no root there.
     let host = json!({"terminationGracePeriodSeconds": 1, "securityContext": {"runAsUser": 33}, "containers": [{"name": "c", "image": "host",
         "command": ["sh", "-c", format!("id -u; exec sleep {}", seconds_of_its_own())]}]});
-    user.apply(&instance, "host", &host);
+    apply(&instance, "host", &host);
     assert_eq!(wait_for_log(&instance, "host", 1), format!("{}\n", USER.1));
     assert_eq!(instance.kubectl(&["exec", "host", "--", "id", "-u"]).trim(), USER.1.to_string());
     let ignored = ["get", "events", "-o", "jsonpath={.items[?(@.involvedObject.name==\"host\")].reason}"];
@@ -212,7 +210,7 @@ fn an_image_becomes_another_user_for_an_ordinary_user_with_subordinate_ids_img_1
     assert_eq!(instance.kubectl(&["get", "pod", "keeper", "-o", restarts]), "Running 0");
     assert_eq!(instance.kubectl(&["exec", "keeper", "--", "stat", "-c", "%u", "/data/own"]).trim(), "999");
     // The instance has the rights over the network of the one that was killed.
-    user.apply(&instance, "second", &keeper());
+    apply(&instance, "second", &keeper());
     assert_eq!(wait_for_log(&instance, "second", 4).lines().next(), Some("999"));
     instance.kubectl(&["delete", "pod", "keeper", "second", "host"]);
     wait_for("the removal of the pods' files", || user.files_of_pods("own").is_empty().then_some(()));
@@ -241,12 +239,12 @@ fn without_subordinate_ids_the_node_says_that_there_is_one_user_img_12() {
     );
     let events = ["get", "events", "-A", "-o", "jsonpath={.items[*].reason}"];
     wait_for("the node's event", || instance.kubectl(&events).contains("SingleUser").then_some(()));
-    user.apply(&instance, "keeper", &keeper());
+    apply(&instance, "keeper", &keeper());
     wait_for("the end of the pod", || {
         let phase = instance.kubectl(&["get", "pod", "keeper", "-o", "jsonpath={.status.phase}"]);
         (phase == "Failed").then_some(())
     });
-    let log = instance.kubectl(&["logs", "keeper"]);
+    let log = instance.logs("keeper");
     assert!(log.starts_with("chown: "), "{log}");
     instance.kubectl(&["delete", "pod", "keeper"]);
     instance.stop();
@@ -258,7 +256,7 @@ fn without_subordinate_ids_the_node_says_that_there_is_one_user_img_12() {
     user.set_ids(&format!("{}:{FIRST}:65536\n", USER.0));
     let instance = user.start();
     assert_eq!(annotation(&instance, "users"), "all");
-    user.apply(&instance, "keeper", &keeper());
+    apply(&instance, "keeper", &keeper());
     let message = wait_for("the refusal", || {
         let path = "jsonpath={.status.containerStatuses[0].state.waiting.message}";
         let message = instance.kubectl(&["get", "pod", "keeper", "-o", path]);

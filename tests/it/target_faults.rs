@@ -31,9 +31,7 @@ impl Lab {
     }
 
     fn make(&self, object: &Value) {
-        let manifest = self.home.path("object.json");
-        std::fs::write(&manifest, object.to_string()).unwrap();
-        self.instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+        self.instance.apply(&object.to_string());
     }
 
     /// Kills the control plane, and starts another.

@@ -15,10 +15,10 @@ fn log_of(instance: &Instance, pod: &str) -> String {
     let phase = ["get", "pod", pod, "-o", "jsonpath={.status.phase}"];
     wait_for("the pod to end", || {
         let phase = instance.kubectl(&phase);
-        assert_ne!(phase, "Failed", "{}", instance.kubectl(&["logs", pod]));
+        assert_ne!(phase, "Failed", "{}", instance.logs(pod));
         (phase == "Succeeded").then_some(())
     });
-    instance.kubectl(&["logs", pod])
+    instance.logs(pod)
 }
 
 #[test]
@@ -69,10 +69,7 @@ fn users_write_to_sub_paths_of_every_volume_type_vol_1_vol_2() {
                 {"name": "host", "hostPath": {"path": shared}}]}})
     };
     for (name, group) in [("plain", None), ("grouped", Some(4711))] {
-        let manifest = home.path("list.json");
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": [claim, pod(name, group)]});
-        std::fs::write(&manifest, list.to_string()).unwrap();
-        instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+        instance.apply_all(&[claim.clone(), pod(name, group)]);
         let log = log_of(&instance, name);
         for volume in volumes {
             let seen: Vec<Vec<&str>> = log

@@ -83,9 +83,7 @@ fn a_deletion_without_a_name_or_with_a_strange_one_deletes_nothing_cli_4_sec_2()
         instance.kubectl(&["create", "configmap", name]);
         let fence = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "NodeFence", "metadata": {"name": name},
             "spec": {}});
-        let manifest = home.path("fence.yaml");
-        std::fs::write(&manifest, fence.to_string()).unwrap();
-        instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+        instance.apply(&fence.to_string());
     }
     let manifest = home.path("nameless.yaml");
     for (metadata, reason) in [

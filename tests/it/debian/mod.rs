@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
-use crate::registry::{self, Registry, apply, free_address};
+use crate::registry::{self, Registry, free_address};
 use crate::subordinate_ids::{OrdinaryUser, annotation, lacks_uidmap};
 
 /// Builds the images.
@@ -81,7 +81,7 @@ fn debians_servers_run_from_a_registry_img_4_img_7_img_8() {
     }
     let servers = servers(&registry);
     let instance = home.start(&["--nodes", "1"]);
-    apply(&home, &instance, &servers);
+    instance.apply_all(&servers);
     check_servers(&instance);
     exec(&instance, "redis", &["redis-cli", "set", "written", "before"]);
     exec(&instance, "postgres", &["psql", "-h", "/tmp", "-U", "postgres", "-c", "create table written ()"]);
@@ -118,16 +118,16 @@ fn run_by_ordinary_users(registry: &Registry, servers: &[Value]) {
     if lacks(Need::UserNamespaces, annotation(&instance, "users") == "all") {
         return instance.stop();
     }
-    apply(&user.home, &instance, servers);
+    instance.apply_all(servers);
     check_servers(&instance);
     instance.stop();
 
     let user = OrdinaryUser::with("");
     let instance = user.start();
     assert_eq!(annotation(&instance, "users"), "one");
-    apply(&user.home, &instance, &[pod(registry, "python", "/srv", &Value::Null)]);
+    instance.apply_all(&[pod(registry, "python", "/srv", &Value::Null)]);
     wait_until_ready(&instance, "python");
-    assert_eq!(instance.kubectl(&["logs", "python"]), "python as 1000 1000\n");
+    assert_eq!(instance.logs("python"), "python as 1000 1000\n");
     instance.stop();
 }
 
@@ -154,5 +154,5 @@ fn check_servers(instance: &Instance) {
     ] {
         assert_eq!(exec(instance, pod, &["stat", "-c", "%U:%G", file]), owner, "{file} of {pod}");
     }
-    assert_eq!(instance.kubectl(&["logs", "python"]), "python as 1000 1000\n");
+    assert_eq!(instance.logs("python"), "python as 1000 1000\n");
 }

@@ -53,7 +53,7 @@ fn connections_survive_kills_of_the_fabric_and_the_control_plane_net_5_net_6() {
         });
         cluster.shell("asker", KEEPER);
         let alive = |cluster: &Cluster| {
-            let log = cluster.instance.kubectl(&["logs", "asker"]);
+            let log = cluster.instance.logs("asker");
             assert!(!log.contains("lost"), "{log}");
             log.lines().filter(|line| *line == "alive").count()
         };
@@ -150,8 +150,7 @@ fn a_client_keeps_its_endpoint_when_the_control_plane_is_killed_net_6() {
                 (asks(cluster, client, &format!("http://sticky/{path}")) == "404").then_some(())
             });
             wait_for("the log", || {
-                let is =
-                    |pod: &&str| cluster.instance.kubectl(&["logs", pod]).contains(&format!("GET /{path} "));
+                let is = |pod: &&str| cluster.instance.logs(pod).contains(&format!("GET /{path} "));
                 ["a", "b"].into_iter().find(is)
             })
         };

@@ -99,16 +99,7 @@ fn pods_do_not_see_the_data_directory_sec_1_vol_1() {
         cluster.apply(&PODS.replace("DATA", &data).replace("HOME", home.trim_end_matches('/')));
         cluster.ready("looker");
         for container in ["writes", "reads", "declared"] {
-            let shell = |script: &str| {
-                let output = cluster
-                    .instance
-                    .kubectl_output(&["exec", "looker", "-c", container, "--", "sh", "-c", script]);
-                format!(
-                    "{}{}",
-                    String::from_utf8_lossy(&output.stdout),
-                    String::from_utf8_lossy(&output.stderr)
-                )
-            };
+            let shell = |script: &str| cluster.instance.exec_in("looker", container, &["sh", "-c", script]);
             assert_eq!(shell(&format!("ls -A {data}")), "inside\n", "{container} as {user:?}");
             assert_eq!(shell(&format!("cat {data}/inside/word")), "from-config", "{container} as {user:?}");
             let beside = shell(&format!("ls -A {home}/own"));
@@ -145,10 +136,9 @@ fn pods_do_not_see_the_data_directory_sec_1_vol_1() {
             assert_eq!(shell("sed -i '$d' /v/empty/word; cat /v/empty/word"), "from-empty\n");
         }
         assert!(!std::path::Path::new(&data).join("made").exists(), "files written there stay in the pod");
-        let message = "jsonpath={.status.containerStatuses[0].state.terminated.message}";
         let message = wait_for("the end", || {
-            Some(cluster.instance.kubectl(&["get", "pod", "ends", "-o", message]))
-                .filter(|output| !output.is_empty())
+            let containers = cluster.instance.pod("ends").status?.container_statuses?;
+            containers.into_iter().next()?.state?.terminated?.message
         });
         assert_eq!(message, "over\n", "as {user:?}");
 
@@ -156,8 +146,7 @@ fn pods_do_not_see_the_data_directory_sec_1_vol_1() {
         let look = format!("ls -A {data}; cat $TARGET_LOG; ls -d $TARGET_ROOT; echo over");
         cluster.instance.kubectl(&[&debug[..], &["--target=writes", "--", "sh", "-c", &look]].concat());
         let log = wait_for("the debugger's word", || {
-            let output = cluster.instance.kubectl_output(&["logs", "looker", "-c", "debugger"]);
-            Some(String::from_utf8_lossy(&output.stdout).into_owned()).filter(|text| text.contains("over"))
+            cluster.instance.logs_of("looker", "debugger").filter(|text| text.contains("over"))
         });
         assert!(log.contains("said") && !log.contains("sa.key") && !log.contains("No such file"), "{log}");
         cluster.instance.stop();

@@ -22,16 +22,13 @@ pub(crate) fn debug(instance: &Instance, pod: &str, script: &str) -> String {
     let arguments =
         ["debug", pod, "--profile=general", "--image=busybox", "--container=debugger", "--target=c"];
     instance.kubectl(&[&arguments[..], &["--", "sh", "-c", script]].concat());
-    let log = || {
-        let output = instance.kubectl_output(&["logs", pod, "-c", "debugger"]);
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
-    wait_for("the debugger", || log().contains("pid 1:").then_some(()));
+    let log_with = |text: &str| instance.logs_of(pod, "debugger").filter(|log| log.contains(text));
+    wait_for("the debugger", || log_with("pid 1:"));
     for _ in 0..5 {
-        assert_eq!(instance.kubectl(&["exec", pod, "-c", "c", "--", "sh", "-c", "echo there"]), "there\n");
+        assert_eq!(instance.exec_in(pod, "c", &["sh", "-c", "echo there"]), "there\n");
     }
-    instance.kubectl(&["exec", pod, "-c", "c", "--", "sh", "-c", ": > /dev/shm/over"]);
-    wait_for("the debugger's end", || Some(log()).filter(|log| log.contains("searched")))
+    assert_eq!(instance.exec_in(pod, "c", &["sh", "-c", ": > /dev/shm/over"]), "");
+    wait_for("the debugger's end", || log_with("searched"))
 }
 
 fn pod(name: &str, image: &str, more: &Value) -> String {

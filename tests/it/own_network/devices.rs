@@ -109,8 +109,7 @@ fn a_container_opens_no_device_but_those_of_its_own_dev_pod_16() {
         let debug = ["debug", "plain", "--image=busybox", "--container=debugger", "--target=c"];
         cluster.instance.kubectl(&[&debug[..], &["--", "sh", "-c", &script]].concat());
         let log = super::wait_for("the debugger's word", || {
-            let output = cluster.instance.kubectl_output(&["logs", "plain", "-c", "debugger"]);
-            Some(String::from_utf8_lossy(&output.stdout).into_owned()).filter(|text| !text.is_empty())
+            cluster.instance.logs_of("plain", "debugger").filter(|text| !text.is_empty())
         });
         assert_eq!(log, "/dev/pts/0 a terminal ", "the debugger as {user:?}");
         cluster.instance.stop();

@@ -137,7 +137,7 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
             assert_eq!(code(&cluster, "asker", 6, "http://six/sticky"), "404 0");
         }
         let counts = wait_for("all to be logged", || {
-            let logs = ["a", "b"].map(|pod| cluster.instance.kubectl(&["logs", pod]));
+            let logs = ["a", "b"].map(|pod| cluster.instance.logs(pod));
             let mut counts = logs.map(|log| log.matches("GET /sticky").count());
             counts.sort_unstable();
             (counts.iter().sum::<usize>() == 6).then_some(counts)
@@ -148,7 +148,7 @@ fn pods_and_services_have_both_families_net_5_net_6_net_8_svc_1() {
             let at = (at, 30080);
             wait_for(&format!("{at:?}"), || std::net::TcpStream::connect(at).ok());
         }
-        let log = cluster.instance.kubectl(&["logs", "b"]);
+        let log = cluster.instance.logs("b");
         let own = get(&cluster, "pod asker", ".status.podIPs[1].ip");
         assert!(log.lines().any(|line| line.starts_with(&own)), "the client's own address: {log}");
         // 7 = could not connect: the address is unused, and the machine's own loopback is out of reach.
@@ -219,7 +219,7 @@ fn packets_of_a_pod_with_a_forged_ipv6_source_address_are_dropped_net_5_net_8() 
             cluster.shell("forger", &format!("python3 -c \"{FORGES}\" {hearer} {} 2>&1", names.join(" ")));
         assert_eq!(output.trim(), "", "as {user:?}");
         let log = wait_for("the datagram in its own name", || {
-            Some(cluster.instance.kubectl(&["logs", "hearer"])).filter(|log| log.contains("last"))
+            Some(cluster.instance.logs("hearer")).filter(|log| log.contains("last"))
         });
         assert_eq!(log.trim(), format!("{own} last"), "as {user:?}");
         cluster.instance.stop();

@@ -37,11 +37,9 @@ fn pods_share_the_network_of_the_machine_and_the_node_says_why_if_none_can_be_ma
     let arguments = ["events", "-n", "default", "--for", "node/node-1", "--types", "Warning", "-o", "json"];
     let events = instance.kubectl(&arguments);
     assert!(events.contains("\"NetworkShared\"") && events.contains("new network namespace: "), "{events}");
-    let manifest = home.path("pod.yaml");
-    std::fs::write(&manifest, idle("p", "node-1")).unwrap();
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
-    instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", "pod/p"]);
-    let ip = instance.kubectl(&["get", "pod", "p", "-o", "jsonpath={.status.podIP}"]);
+    instance.apply(&idle("p", "node-1"));
+    instance.until_ready("p");
+    let ip = instance.pod("p").status.and_then(|status| status.pod_ip).unwrap();
     assert!(ip.starts_with("127."), "{ip}");
     instance.stop();
 
@@ -85,10 +83,8 @@ fn pods_share_the_network_of_the_machine_if_the_kernel_lacks_a_feature_net_11() 
         assert_eq!(annotation(&instance, "network"), "loopback", "{piece}");
         let note = annotation(&instance, "network-note");
         assert!(note.contains("sudo modprobe -a nf_tables") && note.contains("nft_tproxy"), "{note}");
-        let manifest = home.path("pod.yaml");
-        std::fs::write(&manifest, idle("p", "node-1")).unwrap();
-        instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
-        instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", "pod/p"]);
+        instance.apply(&idle("p", "node-1"));
+        instance.until_ready("p");
         instance.stop();
     }
 }

@@ -73,18 +73,15 @@ impl Cluster {
     }
 
     pub(crate) fn apply(&self, manifest: &str) {
-        let file = self.home.path("manifest.yaml");
-        std::fs::write(&file, manifest).unwrap();
-        self.instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+        self.instance.apply(manifest);
     }
 
     pub(crate) fn ready(&self, pod: &str) {
-        let pod = format!("pod/{pod}");
-        self.instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", &pod]);
+        self.instance.until_ready(pod);
     }
 
     fn ip(&self, pod: &str) -> String {
-        self.instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.podIP}"])
+        self.instance.pod(pod).status.and_then(|status| status.pod_ip).unwrap()
     }
 
     /// Returns the output of a shell in a pod.

@@ -46,8 +46,7 @@ fn pod(name: &str, node: &str, more: &Value) -> String {
 
 /// The first id of the machine that a pod has.
 fn first_id(cluster: &Cluster, pod: &str) -> u32 {
-    let command = ["exec", pod, "-c", "c", "--", "cat", "/proc/self/uid_map", "/proc/self/gid_map"];
-    let map = cluster.instance.kubectl(&command);
+    let map = cluster.instance.exec_in(pod, "c", &["cat", "/proc/self/uid_map", "/proc/self/gid_map"]);
     let fields: Vec<u32> = map.split_whitespace().map(|field| field.parse().unwrap()).collect();
     let [0, first, 65_536, 0, of_groups, 65_536] = fields[..] else { panic!("{map}") };
     assert_eq!(first, of_groups);

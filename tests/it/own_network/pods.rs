@@ -28,12 +28,7 @@ fn pods_have_every_port_to_themselves_net_5() {
                 cluster.shell("asker", &format!("curl -s -o /dev/null -w '%{{http_code}}' http://{ip}/"));
             assert_eq!(answer, "200", "{pod} as {user:?}");
             wait_for("the asker's own address in the server's log", || {
-                cluster
-                    .instance
-                    .kubectl(&["logs", pod])
-                    .lines()
-                    .any(|line| line.starts_with(&own))
-                    .then_some(())
+                cluster.instance.logs(pod).lines().any(|line| line.starts_with(&own)).then_some(())
             });
         }
         let node = "jsonpath={.metadata.annotations.podium\\.dev/network}";

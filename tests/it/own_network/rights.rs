@@ -78,8 +78,7 @@ fn every_process_of_a_pod_has_containerds_capabilities_at_most_pod_16_net_5() {
         let debug = [&debug[..], &["--target=c", "--", "grep", "Cap", "/proc/self/status"]].concat();
         cluster.instance.kubectl(&debug);
         let debugger = wait_for("the debugger's word", || {
-            let output = cluster.instance.kubectl_output(&["logs", "selves", "-c", "debugger"]);
-            Some(String::from_utf8_lossy(&output.stdout).into_owned()).filter(|text| text.contains("CapAmb"))
+            cluster.instance.logs_of("selves", "debugger").filter(|text| text.contains("CapAmb"))
         });
         let seen = ["init", "sidecar", "main", "hook", "probe", "exec"]
             .map(|kind| (kind, cluster.shell("selves", &format!("cat /seen/{kind}"))));

@@ -32,7 +32,7 @@ fn code(cluster: &Cluster, pod: &str, url: &str) -> String {
 /// The number of requests that each server got, by its log.
 fn count_hits(cluster: &Cluster, pods: &[&str], from: &str, path: &str) -> Vec<usize> {
     let of = |pod: &&str| {
-        let log = cluster.instance.kubectl(&["logs", pod]);
+        let log = cluster.instance.logs(pod);
         log.lines().filter(|line| line.starts_with(from) && line.contains(path)).count()
     };
     pods.iter().map(of).collect()

@@ -88,10 +88,8 @@ fn settings_of_the_machines_network_are_ignored_with_an_event_pod_16() {
     let home = DataDir::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1", "--network", "loopback"]);
     let own = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_keepalive_time").unwrap();
-    let file = home.path("pod.yaml");
-    std::fs::write(&file, asking("set", "{name: net.ipv4.tcp_keepalive_time, value: '1234'}")).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
-    instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", "pod/set"]);
+    instance.apply(&asking("set", "{name: net.ipv4.tcp_keepalive_time, value: '1234'}"));
+    instance.until_ready("set");
     wait_for("the event", || {
         let messages = events(&instance, "set", "SecurityContextIgnored");
         messages

@@ -172,11 +172,10 @@ fn a_connection_is_walked_in_the_machines_network_too_net_8() {
     let config = home.path("config.yaml");
     std::fs::write(&config, "network: {mode: loopback}\n").unwrap();
     let instance = home.start(&["--nodes", "2", "--config", config.to_str().unwrap()]);
-    let manifest = home.path("manifest.yaml");
     let pods = [idle("client", "node-1"), web("web-1", "node-2", "")];
-    std::fs::write(&manifest, [&pods.concat(), SERVICES, SHUT].concat()).unwrap();
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
-    instance.kubectl(&["wait", "--for=condition=Ready", "--timeout=60s", "pod/client", "pod/web-1"]);
+    instance.apply(&[&pods.concat(), SERVICES, SHUT].concat());
+    instance.until_ready("client");
+    instance.until_ready("web-1");
     let asks = |destination: &str| ask(&home.data_dir(), &["client", destination]);
     wait_for("the service", || (asks("web").0 == 0).then_some(()));
     let (_, output) = asks("web");

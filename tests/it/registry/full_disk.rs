@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tar::EntryType;
 
-use super::{Registry, apply, field, free_address, pod, push};
+use super::{Registry, field, free_address, pod, push};
 use crate::full_volumes::FileSystem;
 use crate::images::{Layer, saved};
 use crate::instance::{DataDir, wait_for};
@@ -60,15 +60,15 @@ fn a_pull_on_a_full_disk_fails_with_the_cause_and_succeeds_later_img_8() {
     if lacks(Need::Namespaces, !node.contains("\"podium.dev/namespaces\": \"none\"")) {
         return instance.stop();
     }
-    apply(&home, &instance, &[pod("before", &small, "IfNotPresent", false)]);
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/before", "--timeout=60s"]);
+    instance.apply_all(&[pod("before", &small, "IfNotPresent", false)]);
+    instance.until_ready("before");
     let layers = listed(store.join("layers"));
     let filler = store.join("filler");
     let space = rustix::fs::statvfs(&store).unwrap();
     let length = space.f_bavail * space.f_frsize - LEFT_BYTES;
     std::fs::write(&filler, vec![1; usize::try_from(length).unwrap()]).unwrap();
 
-    apply(&home, &instance, &[pod("waits", &large, "IfNotPresent", false)]);
+    instance.apply_all(&[pod("waits", &large, "IfNotPresent", false)]);
     let message = super::wait_for_failure(&instance, "waits");
     assert!(
         message.contains("No space left on device") && message.contains("podium image prune"),
@@ -83,8 +83,8 @@ fn a_pull_on_a_full_disk_fails_with_the_cause_and_succeeds_later_img_8() {
     wait_for("the end of the attempt", || listed(store.join("new")).is_empty().then_some(()));
     assert_eq!(listed(store.join("layers")), layers, "nothing of the image stays");
     assert_eq!(field(&instance, "before", ".ready"), "true");
-    apply(&home, &instance, &[pod("same", &small, "IfNotPresent", false)]);
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/same", "--timeout=60s"]);
+    instance.apply_all(&[pod("same", &small, "IfNotPresent", false)]);
+    instance.until_ready("same");
 
     std::fs::remove_file(filler).unwrap();
     wait_for("the pull to succeed", || {

@@ -114,13 +114,6 @@ fn docker_config(registry: &str) -> String {
     json!({"auths": {registry: {"username": "podium", "password": "secret"}}}).to_string()
 }
 
-pub(crate) fn apply(home: &DataDir, instance: &Instance, objects: &[Value]) {
-    let file = home.path("objects.json");
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    std::fs::write(&file, list.to_string()).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
-}
-
 fn pod(name: &str, image: &str, policy: &str, secret: bool) -> Value {
     let secrets = if secret { json!([{"name": "login"}]) } else { json!([]) };
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
@@ -158,13 +151,13 @@ fn pods_pull_images_of_a_registry_with_their_secrets_img_4_img_6_img_7_img_8() {
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
         "type": "kubernetes.io/dockerconfigjson",
         "stringData": {".dockerconfigjson": docker_config(&registry.address)}});
-    apply(&home, &instance, &[secret, pod("denied", &image, "IfNotPresent", false)]);
+    instance.apply_all(&[secret, pod("denied", &image, "IfNotPresent", false)]);
     let message = wait_for_failure(&instance, "denied");
     assert!(message.contains("authorization failed") && message.contains("imagePullSecrets"), "{message}");
 
-    apply(&home, &instance, &[pod("one", &image, "IfNotPresent", true)]);
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/one", "--timeout=60s"]);
-    assert_eq!(instance.kubectl(&["logs", "one"]), "first\n");
+    instance.apply_all(&[pod("one", &image, "IfNotPresent", true)]);
+    instance.until_ready("one");
+    assert_eq!(instance.logs("one"), "first\n");
     let id = field(&instance, "one", ".imageID");
     assert!(id.starts_with(&format!("{}/me/app@sha256:", registry.address)), "{id}");
     let events = instance.kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
@@ -172,22 +165,14 @@ fn pods_pull_images_of_a_registry_with_their_secrets_img_4_img_6_img_7_img_8() {
 
     // The tag moves: only `Always` follows it.
     push(&home, &archive("second"), &image);
-    apply(
-        &home,
-        &instance,
-        &[pod("same", &image, "IfNotPresent", true), pod("newer", &image, "Always", true)],
-    );
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/newer", "--timeout=60s"]);
-    assert_eq!(instance.kubectl(&["logs", "newer"]), "second\n");
+    instance.apply_all(&[pod("same", &image, "IfNotPresent", true), pod("newer", &image, "Always", true)]);
+    instance.until_ready("newer");
+    assert_eq!(instance.logs("newer"), "second\n");
     let address = registry.stop();
 
     // Without the registry, what is there still starts.
-    apply(
-        &home,
-        &instance,
-        &[pod("offline", &image, "IfNotPresent", true), pod("waits", &image, "Always", true)],
-    );
-    instance.kubectl(&["wait", "--for=condition=Ready", "pod/offline", "--timeout=60s"]);
+    instance.apply_all(&[pod("offline", &image, "IfNotPresent", true), pod("waits", &image, "Always", true)]);
+    instance.until_ready("offline");
     let message = wait_for_failure(&instance, "waits");
     assert!(message.contains("connection refused"), "{message}");
     let _registry = Registry::start(&home, &address);
@@ -263,10 +248,10 @@ fn registries_with_tls_tokens_and_mirrors_serve_pods_img_4_img_6_img_7() {
         pod("unknown-authority", &name(&untrusted, "app:1"), "Always", false),
         pod("denied", &name(&guarded, "private/app:1"), "Always", false),
     ]);
-    apply(&home, &instance, &objects);
+    instance.apply_all(&objects);
     for (name, ..) in &pods {
         instance.kubectl(&["wait", "--for=condition=Ready", &format!("pod/{name}"), "--timeout=90s"]);
-        assert_eq!(instance.kubectl(&["logs", name]), format!("{name}\n"));
+        assert_eq!(instance.logs(name), format!("{name}\n"));
     }
     let id = field(&instance, "from-the-mirror", ".imageID");
     assert!(id.starts_with("docker.io/someone/app@sha256:"), "the image's own name, not the mirror's: {id}");

@@ -268,11 +268,9 @@ fn a_controller_that_is_paused_stays_so_when_the_control_plane_comes_back_con_19
     let home = DataDir::new();
     let arguments = ["--nodes", "0", "--hollow-nodes", "1"];
     let instance = home.start(&arguments);
-    let manifest = home.path("pause.yaml");
     let fault = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "Fault", "metadata": {"name": "hold"},
         "spec": {"type": "Pause", "target": {"component": "deployment"}}});
-    std::fs::write(&manifest, fault.to_string()).unwrap();
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.apply(&fault.to_string());
     instance.kubectl(&["wait", "--for=condition=Active", "--timeout=60s", "fault/hold"]);
     instance.kubectl(&["create", "deployment", "web", "--image=app"]);
     instance.crash();
