@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use base64::Engine as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,6 +19,10 @@ use crate::instance::{ChildGuard, pause, wait_for};
 
 /// Columns and rows at the beginning.
 const SIZE: (u16, u16) = (100, 30);
+
+/// A user's pause before a key: the console ignores keys that are typed in one burst with others, or right after a
+/// dialog.
+const TYPING_PAUSE: Duration = Duration::from_millis(500);
 
 /// Interval at which the reader checks for its end.
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -134,19 +139,19 @@ impl Terminal {
         self.light.store(light, Ordering::Relaxed);
     }
 
-    /// Types keys repeatedly until the screen shows the text: keys typed right after a dialog are ignored.
+    /// Types keys after a pause, repeatedly, until the screen shows the text.
     pub(crate) fn until(&self, keys: &[&str], text: &str) {
         self.repeat(keys, &format!("{text:?} on the screen"), |screen| screen.contains(text));
     }
 
-    /// Types these keys until the screen no longer shows this text: a confirmation ignores an Enter that comes in one
-    /// burst with other keys.
+    /// Types keys after a pause, repeatedly, until the screen no longer shows the text.
     pub(crate) fn until_gone(&self, keys: &[&str], text: &str) {
         self.repeat(keys, &format!("no {text:?} on the screen"), |screen| !screen.contains(text));
     }
 
     fn repeat(&self, keys: &[&str], expected: &str, is_done: impl Fn(&str) -> bool) {
         wait_for(expected, || {
+            std::thread::sleep(TYPING_PAUSE);
             self.keys(keys);
             (0..100).find_map(|_| {
                 pause();
