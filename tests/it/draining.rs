@@ -122,8 +122,8 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     assert_eq!(instance.kubectl(&["get", "node", one, "-o", "jsonpath={.spec.unschedulable}"]), "true");
 
     let all = ["--ignore-daemonsets", "--delete-emptydir-data", "--force"];
-    let (done, stderr) = drain(&[&all[..], &["--timeout=10s"]].concat());
-    assert!(!done && stderr.contains("global timeout reached: 10s"), "{stderr}");
+    let (done, stderr) = drain(&[&all[..], &["--timeout=5s"]].concat());
+    assert!(!done && stderr.contains("global timeout reached: 5s"), "{stderr}");
     assert!(stderr.contains("Cannot evict pod as it would violate the pod's disruption budget."), "{stderr}");
     wait_for("pods without a budget to be gone", || (apps(&instance, one) == "agent web").then_some(()));
     let (done, stderr) = drain(&[&all[..], &["--disable-eviction", "--timeout=60s"]].concat());
@@ -135,7 +135,7 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     // The console drains the other node in the same way.
     instance.apply(&LONELY.replace("NODE", two));
     instance.until_ready("lonely");
-    let careful = Options { timeout: Some(Duration::from_secs(10)), ..Options::default() };
+    let careful = Options { timeout: Some(Duration::from_secs(5)), ..Options::default() };
     let (evictions, ended) = console_drain(&instance, two, careful.clone()).await;
     assert_eq!(ended, Ok(()));
     assert!(

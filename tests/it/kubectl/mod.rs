@@ -175,7 +175,7 @@ fn drain(instance: &Instance) {
         (json(instance, &["get", "pdb", "web"])["status"]["currentHealthy"] == 6).then_some(())
     });
     let node = pods(instance)[0]["spec"]["nodeName"].as_str().unwrap().to_string();
-    let refused = instance.kubectl_output(&["drain", &node, "--timeout=10s"]);
+    let refused = instance.kubectl_output(&["drain", &node, "--timeout=5s"]);
     let message = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success());
     assert!(
