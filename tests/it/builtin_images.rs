@@ -6,14 +6,10 @@ use serde_json::json;
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
 
-fn field(instance: &Instance, pod: &str, path: &str) -> String {
-    instance.kubectl(&["get", "pod", pod, "-o", &format!("jsonpath={{{path}}}")])
-}
-
 /// Waits until a pod has ended, and returns its log.
 fn log_after_end(instance: &Instance, pod: &str) -> (String, String) {
     let phase = wait_for(&format!("the end of {pod}"), || {
-        let phase = field(instance, pod, ".status.phase");
+        let phase = instance.phase(pod);
         (phase == "Succeeded" || phase == "Failed").then_some(phase)
     });
     (phase, instance.logs(pod))
@@ -41,10 +37,10 @@ fn an_image_of_another_registry_is_never_replaced_by_a_built_in_one_img_2() {
         [("private", "ghcr.io/acme/nginx", "nginx"), ("python", "registry.example.com/team/python", "python")]
     {
         wait_for("the failed pull", || {
-            let reason = field(&instance, name, &format!("{waiting}.reason"));
+            let reason = instance.field(name, &format!("{waiting}.reason"));
             ["ErrImagePull", "ImagePullBackOff"].contains(&reason.as_str()).then_some(())
         });
-        let message = field(&instance, name, &format!("{waiting}.message"));
+        let message = instance.field(name, &format!("{waiting}.message"));
         let cause = format!("no image of this machine has the name {repository}");
         assert!(message.contains(&cause), "{message}");
         let hint = format!(
@@ -54,7 +50,7 @@ fn an_image_of_another_registry_is_never_replaced_by_a_built_in_one_img_2() {
     }
     instance.until_ready("mapped");
     instance.until_ready("hub");
-    assert!(field(&instance, "private", ".status.containerStatuses[0].imageID").is_empty());
+    assert!(instance.field("private", ".status.containerStatuses[0].imageID").is_empty());
     instance.stop();
 }
 
@@ -124,7 +120,7 @@ fn postgres_honours_the_contract_of_its_image_img_2() {
     }
 
     // A client of another pod needs the password.
-    let address = field(&instance, "shop", ".status.podIP");
+    let address = instance.field("shop", ".status.podIP");
     for (name, password) in [("right", "sesame"), ("wrong", "simsim")] {
         let url = format!("postgresql://owner:{password}@{address}/shop");
         let image = "--image=postgres:16";
@@ -148,7 +144,7 @@ fn postgres_honours_the_contract_of_its_image_img_2() {
         "kill -INT $(head -1 $PGDATA/postmaster.pid)",
     ]);
     wait_for("the next container", || {
-        (field(&instance, "shop", ".status.containerStatuses[0].restartCount") == "1").then_some(())
+        (instance.field("shop", ".status.containerStatuses[0].restartCount") == "1").then_some(())
     });
     assert_eq!(query("shop", "shop", "owner", "select count(*) from notes"), "3\n");
     instance.stop();

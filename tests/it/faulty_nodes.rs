@@ -159,7 +159,7 @@ fn a_full_or_failing_disk_stops_logs_and_new_containers_and_loses_no_line_fault_
     });
     lab.fault(&["heal", "failing"]);
     wait_for("the pod to run", || {
-        let phase = lab.instance.kubectl(&["get", "pod", "fails", "-o", "jsonpath={.status.phase}"]);
+        let phase = lab.instance.phase("fails");
         (phase == "Running").then_some(())
     });
 

@@ -92,7 +92,7 @@ impl Lab {
                 "volumeMounts": [{"name": "data", "mountPath": "/data"}, {"name": "cache", "mountPath": "/cache"},
                     {"name": "directory", "mountPath": "/directory"}]}]}}));
         wait_for("the pod to run", || {
-            let phase = lab.instance.kubectl(&["get", "pod", "a", "-o", "jsonpath={.status.phase}"]);
+            let phase = lab.instance.phase("a");
             (phase == "Running").then_some(())
         });
         Some(lab)

@@ -26,7 +26,7 @@ fn a_host_path_without_a_type_is_made_and_an_event_says_where_it_cannot_be_vol_1
     let pods = [pod("made", &json!(missing)), pod("impossible", &json!(impossible))];
     instance.apply_all(&pods);
     wait_for("the pod to succeed", || {
-        let phase = instance.kubectl(&["get", "pod", "made", "-o", "jsonpath={.status.phase}"]);
+        let phase = instance.phase("made");
         (phase == "Succeeded").then_some(())
     });
     assert_eq!(missing.metadata().unwrap().permissions().mode() & 0o7777, 0o755);

@@ -162,7 +162,7 @@ fn apply(instance: &Instance, name: &str, spec: &Value) {
 }
 
 fn pod(instance: &Instance, name: &str) -> Value {
-    serde_json::from_str(&instance.kubectl(&["get", "pod", name, "-o", "json"])).unwrap()
+    serde_json::to_value(instance.pod(name)).unwrap()
 }
 
 fn wait_until_phase(instance: &Instance, name: &str, phase: &str) {

@@ -240,6 +240,26 @@ impl Instance {
         self.with_client(async |client| Api::<Pod>::default_namespaced(client).get(name).await.unwrap())
     }
 
+    /// Returns a field of a pod as text, by a path such as `.status.containerStatuses[0].ready`; empty if it is missing.
+    pub(crate) fn field(&self, pod: &str, path: &str) -> String {
+        self.fields(pod, &[path])
+    }
+
+    /// Returns several fields of a pod, separated by spaces.
+    pub(crate) fn fields(&self, pod: &str, paths: &[&str]) -> String {
+        let pod = serde_json::to_value(self.pod(pod)).unwrap();
+        let field = |path: &&str| match pod.pointer(&path.replace(['.', '['], "/").replace(']', "")) {
+            Some(Value::String(text)) => text.clone(),
+            value => value.map(Value::to_string).unwrap_or_default(),
+        };
+        paths.iter().map(field).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the phase of a pod.
+    pub(crate) fn phase(&self, pod: &str) -> String {
+        self.field(pod, ".status.phase")
+    }
+
     /// Reads a container's log, as `kubectl logs` does at many times the cost.
     pub(crate) fn read_log(&self, pod: &str, params: &LogParams) -> kube::Result<String> {
         self.with_client(async |client| Api::<Pod>::default_namespaced(client).logs(pod, params).await)

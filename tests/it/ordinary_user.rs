@@ -24,15 +24,10 @@ spec:
 /// In the loopback network, unlike in the fabric, only root may bind low ports.
 const ON_LOOPBACK: [&str; 5] = ["--ephemeral", "--nodes", "1", "--network", "loopback"];
 
-fn ready(instance: &Instance, pod: &str) {
-    let condition = ["wait", "--for=condition=Ready", "--timeout=60s"];
-    instance.kubectl(&[&condition[..], &[&format!("pod/{pod}")]].concat());
-}
-
 /// The first line of the response at a pod's port.
 fn answer(instance: &Instance, pod: &str, port: u16) -> Option<String> {
     use std::io::{Read, Write};
-    let ip = instance.on_machine(&instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.podIP}"]));
+    let ip = instance.on_machine(&instance.field(pod, ".status.podIP"));
     let mut stream = std::net::TcpStream::connect((ip.as_str(), port)).ok()?;
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
     let mut text = String::new();
@@ -41,11 +36,9 @@ fn answer(instance: &Instance, pod: &str, port: u16) -> Option<String> {
 }
 
 /// Applies the pod and checks all its aspects.
-fn check_web(home: &DataDir, instance: &Instance, port: u16) {
-    let manifest = home.path("web.yaml");
-    std::fs::write(&manifest, WEB).unwrap();
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
-    ready(instance, "web");
+fn check_web(instance: &Instance, port: u16) {
+    instance.apply(WEB);
+    instance.until_ready("web");
     wait_for("an answer", || (answer(instance, "web", port)? == "HTTP/1.0 200 OK").then_some(()));
     let declared = "jsonpath={.spec.containers[0].ports[0].containerPort}";
     assert_eq!(
@@ -74,7 +67,7 @@ fn a_low_port_of_a_pod_is_served_8000_higher_for_an_ordinary_user_net_1_pod_5() 
     let instance = home.start(&[&ON_LOOPBACK[..], &["--config", config.to_str().unwrap()]].concat());
     let path = "jsonpath={.metadata.annotations.podium\\.dev/unprivileged-port-start}";
     assert_eq!(instance.kubectl(&["get", "node", "node-1", "-o", path]), "1024");
-    check_web(&home, &instance, 8080);
+    check_web(&instance, 8080);
     instance.stop();
 }
 
@@ -123,7 +116,7 @@ fn the_tour_works_as_an_ordinary_user_net_4() {
         instance.kubectl(&["set", "image", "deploy/web", "nginx=nginx:1.9.1"]);
         instance.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
         wait_for("the migration to have used its volumes", || {
-            let phase = instance.kubectl(&["get", "pod", "migration", "-o", "jsonpath={.status.phase}"]);
+            let phase = instance.phase("migration");
             (phase == "Succeeded").then_some(())
         });
         assert_eq!(instance.kubectl(&["exec", "deploy/web", "--", "id", "-u"]).trim(), "65534");
@@ -140,7 +133,7 @@ fn a_container_of_another_user_may_bind_port_80_where_the_node_may_pod_16() {
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let user = r#"{"spec": {"securityContext": {"runAsUser": 65534, "runAsGroup": 65534}}}"#;
     instance.kubectl(&["run", "other", "--image=nginx:1.9.1", "--port=80", "--overrides", user]);
-    ready(&instance, "other");
+    instance.until_ready("other");
     wait_for("an answer", || answer(&instance, "other", 80).filter(|line| line == "HTTP/1.0 200 OK"));
     assert_eq!(instance.kubectl(&["exec", "other", "--", "id", "-u"]).trim(), "65534");
     instance.stop();
@@ -182,14 +175,12 @@ spec:
     volumeMounts: [{name: a, mountPath: /usr/share/doc}, {name: b, mountPath: /usr/share/podium-new}]
   volumes: [{name: a, emptyDir: {}}, {name: b, emptyDir: {}}]
 ";
-    let file = home.path("pod.yaml");
-    std::fs::write(&file, manifest).unwrap();
-    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    instance.apply(manifest);
     let phase = wait_for("the end of the pod", || {
-        let phase = instance.kubectl(&["get", "pod", "p", "-o", "jsonpath={.status.phase}"]);
+        let phase = instance.phase("p");
         (phase == "Succeeded" || phase == "Failed").then_some(phase)
     });
-    let log = instance.kubectl(&["logs", "p"]);
+    let log = instance.logs("p");
     assert_eq!((phase.as_str(), log.as_str()), ("Succeeded", "own\n"));
     instance.stop();
 }

@@ -6,10 +6,6 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use crate::instance::{DataDir, Instance, wait_for};
 use crate::needs::needs;
 
-fn field(instance: &Instance, pod: &str, path: &str) -> String {
-    instance.kubectl(&["get", "pod", pod, "-o", &format!("jsonpath={{{path}}}")])
-}
-
 /// The first line of the page at the root.
 fn get(address: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
@@ -56,20 +52,18 @@ spec:
     instance.apply(&manifest);
     attaches(&instance);
 
-    wait_for("the end of the pod that says something", || {
-        (field(&instance, "says", ".status.phase") == "Failed").then_some(())
-    });
+    wait_for("the end of the pod that says something", || (instance.phase("says") == "Failed").then_some(()));
     let message = ".status.containerStatuses[0].state.terminated.message";
-    assert_eq!(field(&instance, "says", message), "DONE");
+    assert_eq!(instance.field("says", message), "DONE");
     assert_eq!(instance.logs("says"), "DONE");
-    assert_eq!(field(&instance, "says", ".status.containerStatuses[0].lastState"), "{}");
+    assert_eq!(instance.field("says", ".status.containerStatuses[0].lastState"), "{}");
 
     // A period later would be far beyond the deadline.
     instance.until_ready("web");
     let about = ["get", "events", "--field-selector", "involvedObject.name=web"];
     let reasons = instance.kubectl(&[&about[..], &["-o", "jsonpath={.items[*].reason}"]].concat());
     assert!(reasons.contains("Started") && !reasons.contains("Unhealthy"), "{reasons}");
-    let node = instance.on_machine(&field(&instance, "web", ".status.hostIP"));
+    let node = instance.on_machine(&instance.field("web", ".status.hostIP"));
     for address in [format!("{node}:{port}"), format!("127.0.0.1:{port}")] {
         wait_for(&address, || (get(&address)? == "HTTP/1.0 200 OK").then_some(()));
     }

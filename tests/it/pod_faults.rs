@@ -46,8 +46,11 @@ fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16()
     ];
     instance.apply_all(&pods);
 
-    let terminated = "jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.reason} \
-                      {.status.containerStatuses[0].state.terminated.exitCode}";
+    let terminated = [
+        ".status.phase",
+        ".status.containerStatuses[0].state.terminated.reason",
+        ".status.containerStatuses[0].state.terminated.exitCode",
+    ];
     for (name, expect) in [
         ("missing", "Failed StartError 128"),
         ("directory", "Failed StartError 128"),
@@ -58,16 +61,14 @@ fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16()
         ("odd", "Succeeded Completed 0"),
     ] {
         wait_for(&format!("{name}: {expect}"), || {
-            (instance.kubectl(&["get", "pod", name, "-o", terminated]) == expect).then_some(())
+            (instance.fields(name, &terminated) == expect).then_some(())
         });
     }
-    let waiting = "jsonpath={.status.containerStatuses[0].state.waiting.reason}";
     wait_for("a root that must not be", || {
-        let reason = instance.kubectl(&["get", "pod", "root", "-o", waiting]);
+        let reason = instance.field("root", ".status.containerStatuses[0].state.waiting.reason");
         (reason == "CreateContainerConfigError").then_some(())
     });
-    let message = "jsonpath={.status.containerStatuses[0].state.terminated.message}";
-    let text = instance.kubectl(&["get", "pod", "missing", "-o", message]);
+    let text = instance.field("missing", ".status.containerStatuses[0].state.terminated.message");
     assert_eq!(text, r#"exec: "nope": executable file not found in $PATH"#);
     // The container counts as ended, though no process ran: its log is empty.
     assert_eq!(instance.kubectl(&["logs", "missing"]), "");

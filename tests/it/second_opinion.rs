@@ -361,8 +361,7 @@ fn pods(cases: &[Case]) -> Value {
 /// Waits for the end of the pod, and returns it.
 fn ended(instance: &Instance, name: &str) -> Value {
     wait_for(&format!("{name} to end"), || {
-        let pod: Value =
-            serde_json::from_str(&instance.kubectl(&["get", "pod", name, "-o", "json"])).unwrap();
+        let pod = serde_json::to_value(instance.pod(name)).unwrap();
         let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
         let reason = waiting["reason"].as_str().unwrap_or_default();
         assert!(!reason.contains("Error"), "{name}: {waiting}");

@@ -101,9 +101,7 @@ async fn streams_lose_nothing_in_either_protocol_api_3() {
     needs!(Kubectl);
     let home = DataDir::new();
     let instance = home.start(&["--ephemeral"]);
-    let manifest = home.path("pods.yaml");
-    std::fs::write(&manifest, PODS).unwrap();
-    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.apply(PODS);
     instance.kubectl(&["wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s"]);
 
     for (protocol, web_sockets) in PROTOCOLS {

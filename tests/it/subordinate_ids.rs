@@ -241,7 +241,7 @@ fn without_subordinate_ids_the_node_says_that_there_is_one_user_img_12() {
     wait_for("the node's event", || instance.kubectl(&events).contains("SingleUser").then_some(()));
     apply(&instance, "keeper", &keeper());
     wait_for("the end of the pod", || {
-        let phase = instance.kubectl(&["get", "pod", "keeper", "-o", "jsonpath={.status.phase}"]);
+        let phase = instance.phase("keeper");
         (phase == "Failed").then_some(())
     });
     let log = instance.logs("keeper");

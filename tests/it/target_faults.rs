@@ -51,8 +51,12 @@ impl Lab {
 
     /// Returns true if the pod has this phase, readiness and restart count.
     fn shows(&self, expected: &str) -> bool {
-        let path = "jsonpath={.status.phase} {.status.containerStatuses[0].ready} {.status.containerStatuses[0].restartCount}";
-        self.instance.kubectl(&["get", "pod", "a", "-o", path]) == expected
+        let paths = [
+            ".status.phase",
+            ".status.containerStatuses[0].ready",
+            ".status.containerStatuses[0].restartCount",
+        ];
+        self.instance.fields("a", &paths) == expected
     }
 
     fn is_active(&self, name: &str) -> bool {
@@ -114,9 +118,9 @@ fn a_healed_kubelet_sees_containers_exit_again_fault_1_safe_7() {
             "restartPolicy": "Never",
             "initContainers": [{"name": "first", "image": "busybox", "command": ["sh", "-c", "exit 0"]}],
             "containers": [{"name": "c", "image": "busybox", "command": ["sh", "-c", "exit 4"]}]}}));
-        let path = "jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.exitCode}";
+        let paths = [".status.phase", ".status.containerStatuses[0].state.terminated.exitCode"];
         wait_for("the pod's end to be seen", || {
-            (lab.instance.kubectl(&["get", "pod", &name, "-o", path]) == "Failed 4").then_some(())
+            (lab.instance.fields(&name, &paths) == "Failed 4").then_some(())
         });
     }
     // A container that ran all the while restarts when it dies.
@@ -209,7 +213,7 @@ fn a_nodes_disk_that_fails_or_is_slow_is_what_its_pods_wait_for_fault_1() {
                 "volumeMounts": [{"name": "v", "mountPath": "/settings"}]}]}}));
     };
     let runs = |name: &str| {
-        let phase = lab.instance.kubectl(&["get", "pod", name, "-o", "jsonpath={.status.phase}"]);
+        let phase = lab.instance.phase(name);
         (phase == "Running").then_some(())
     };
     lab.fault(&["disk", "node/node-1", "--failure", "failing", "--name", "failing"]);

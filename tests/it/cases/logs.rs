@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 
+use kube::api::LogParams;
+
 use crate::instance::{ChildGuard, DataDir, Instance, WAIT_TIMEOUT, wait_for};
 use crate::needs::needs;
 
@@ -45,11 +47,8 @@ fn eleven_followers_of_thirty_megabytes_miss_no_line_api_3() {
     needs!(Kubectl);
     let home = DataDir::new();
     let instance = home.start(&["--nodes", "1"]);
-    instance.kubectl(&["apply", "-f", MANIFEST]);
-    wait_for("the pod to run", || {
-        let phase = instance.kubectl(&["get", "pod", "lg", "-o", "jsonpath={.status.phase}"]);
-        (phase == "Running").then_some(())
-    });
+    instance.apply(&std::fs::read_to_string(MANIFEST).unwrap());
+    wait_for("the pod to run", || (instance.phase("lg") == "Running").then_some(()));
     let (report, reports) = mpsc::channel();
     let mut children = Vec::new();
     let mut slow = Vec::new();
@@ -64,8 +63,8 @@ fn eleven_followers_of_thirty_megabytes_miss_no_line_api_3() {
             std::thread::spawn(read);
         }
     }
-    let last = ["logs", "lg", "--tail=1"];
-    wait_for("the last line", || (instance.kubectl(&last) == "THEEND\n").then_some(()));
+    let last = LogParams { tail_lines: Some(1), ..LogParams::default() };
+    wait_for("the last line", || (instance.read_log("lg", &last).unwrap() == "THEEND\n").then_some(()));
     let tail = instance.kubectl(&["logs", "lg", "--tail=200001"]);
     assert!(tail.starts_with("000000000100001 ") && tail.lines().count() == 200_001);
     for read in slow {

@@ -12,9 +12,8 @@ const MANIFEST: &str =
 
 /// The log of a pod that has succeeded.
 fn log_of(instance: &Instance, pod: &str) -> String {
-    let phase = ["get", "pod", pod, "-o", "jsonpath={.status.phase}"];
     wait_for("the pod to end", || {
-        let phase = instance.kubectl(&phase);
+        let phase = instance.phase(pod);
         assert_ne!(phase, "Failed", "{}", instance.logs(pod));
         (phase == "Succeeded").then_some(())
     });
@@ -27,7 +26,7 @@ fn a_sub_path_has_the_mode_and_group_of_its_volume_vol_1() {
     needs!(Root);
     let home = DataDir::visible_to_containers();
     let instance = home.start(&["--nodes", "1"]);
-    instance.kubectl(&["apply", "-f", MANIFEST]);
+    instance.apply(&std::fs::read_to_string(MANIFEST).unwrap());
     let log = log_of(&instance, "sub-path-mode");
     let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines.len(), 2, "{log}");

@@ -32,7 +32,7 @@ fn a_pod_without_its_trust_bundle_or_certificate_does_not_start_vol_1_api_17() {
         });
         let expected = format!("MountVolume.SetUp failed for volume \"p\" : {why}");
         assert!(message.starts_with(&expected), "{pod}: {message}");
-        let phase = instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.phase}"]);
+        let phase = instance.phase(pod);
         assert_eq!(phase, "Pending", "{pod}");
     }
 }

@@ -39,7 +39,7 @@ fn pods_share_the_network_of_the_machine_and_the_node_says_why_if_none_can_be_ma
     assert!(events.contains("\"NetworkShared\"") && events.contains("new network namespace: "), "{events}");
     instance.apply(&idle("p", "node-1"));
     instance.until_ready("p");
-    let ip = instance.pod("p").status.and_then(|status| status.pod_ip).unwrap();
+    let ip = instance.field("p", ".status.podIP");
     assert!(ip.starts_with("127."), "{ip}");
     instance.stop();
 

@@ -92,8 +92,8 @@ impl Lab {
             cluster.ready(pod);
         }
         let ips = |pod: &str| -> Vec<String> {
-            let ips = cluster.instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.podIPs[*].ip}"]);
-            ips.split_whitespace().map(str::to_owned).collect()
+            let ips = cluster.instance.pod(pod).status.and_then(|status| status.pod_ips).unwrap();
+            ips.into_iter().map(|ip| ip.ip).collect()
         };
         let (a, b) = (ips("a"), ips("b"));
         let lab = Self { cluster, a, b };

@@ -81,7 +81,7 @@ impl Cluster {
     }
 
     fn ip(&self, pod: &str) -> String {
-        self.instance.pod(pod).status.and_then(|status| status.pod_ip).unwrap()
+        self.instance.field(pod, ".status.podIP")
     }
 
     /// Returns the output of a shell in a pod.

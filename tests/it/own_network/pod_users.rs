@@ -79,7 +79,7 @@ fn owner(path: &Path) -> (u32, u32) {
 
 /// The directory of a pod's files.
 fn directory(cluster: &Cluster, node: &str, pod: &str) -> PathBuf {
-    let uid = cluster.instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.metadata.uid}"]);
+    let uid = cluster.instance.field(pod, ".metadata.uid");
     cluster.home.data_dir().join("nodes").join(node).join("pods").join(uid)
 }
 

@@ -88,7 +88,7 @@ fn a_pull_on_a_full_disk_fails_with_the_cause_and_succeeds_later_img_8() {
 
     std::fs::remove_file(filler).unwrap();
     wait_for("the pull to succeed", || {
-        let phase = instance.kubectl(&["get", "pod", "waits", "-o", "jsonpath={.status.phase}"]);
+        let phase = instance.phase("waits");
         (phase == "Running").then_some(())
     });
     instance.stop();

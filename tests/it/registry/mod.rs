@@ -122,7 +122,7 @@ fn pod(name: &str, image: &str, policy: &str, secret: bool) -> Value {
 }
 
 pub(crate) fn field(instance: &Instance, pod: &str, path: &str) -> String {
-    instance.kubectl(&["get", "pod", pod, "-o", &format!("jsonpath={{.status.containerStatuses[0]{path}}}")])
+    instance.field(pod, &format!(".status.containerStatuses[0]{path}"))
 }
 
 fn wait_for_failure(instance: &Instance, pod: &str) -> String {
