@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::images::Layer;
-use crate::instance::{ChildGuard, DataDir, wait_for};
+use crate::instance::{ChildGuard, DataDir, kubectl_by, wait_for};
 use crate::needs::{Need, lacks, needs, on_path};
 use crate::subordinate_ids::{OrdinaryUser, USER, lacks_uidmap};
 
@@ -107,9 +107,7 @@ impl Run {
     }
 
     fn kubectl_output(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new("kubectl");
-        command.arg("--kubeconfig").arg(&self.kubeconfig).args(arguments).stdin(Stdio::null());
-        command.arg("--cache-dir").arg(self.kubeconfig.with_extension("cache")).output().unwrap()
+        kubectl_by(Path::new("kubectl"), &self.kubeconfig).args(arguments).output().unwrap()
     }
 
     fn kubectl(&self, arguments: &[&str]) -> String {

@@ -308,17 +308,25 @@ impl Instance {
 
     /// Runs a kubectl of another version, and returns its output even if it fails.
     pub(crate) fn kubectl_of(&self, program: &Path, arguments: &[&str]) -> Output {
-        Command::new(program)
-            .arg("--kubeconfig")
-            .arg(&self.kubeconfig)
-            .arg("--cache-dir")
-            .arg(self.kubeconfig.with_extension("cache"))
+        kubectl_by(program, &self.kubeconfig)
             .args(arguments)
             .env("GOGC", "off") // its garbage collector takes a fifth of its short life
-            .stdin(Stdio::null())
             .output()
             .expect("kubectl is on the PATH; a test that needs it begins with `needs!(Kubectl)`")
     }
+
+    /// Returns a kubectl of this cluster, for a process that a test follows.
+    pub(crate) fn kubectl_command(&self) -> Command {
+        kubectl_by(Path::new("kubectl"), &self.kubeconfig)
+    }
+}
+
+/// A kubectl with a kubeconfig, and with a cache of its own beside it.
+pub(crate) fn kubectl_by(program: &Path, kubeconfig: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg("--kubeconfig").arg(kubeconfig).arg("--cache-dir").arg(kubeconfig.with_extension("cache"));
+    command.stdin(Stdio::null());
+    command
 }
 
 /// A number of seconds that no other process on the machine sleeps: each call gives another, so that concurrent tests

@@ -46,12 +46,10 @@ spec:
 const PROTOCOLS: [(&str, &str); 2] = [("SPDY", "false"), ("WebSocket", "true")];
 
 fn kubectl(instance: &Instance, web_sockets: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new("kubectl");
+    let mut command = instance.kubectl_command();
     command
         .env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", web_sockets)
         .env("KUBECTL_PORT_FORWARD_WEBSOCKETS", web_sockets)
-        .arg("--kubeconfig")
-        .arg(instance.kubeconfig())
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -1,7 +1,7 @@
 //! Followers of a log that rotates while they read it.
 
 use std::io::{BufRead, BufReader};
-use std::process::{ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Stdio};
 use std::sync::mpsc;
 
 use kube::api::LogParams;
@@ -17,9 +17,8 @@ const SLOW: usize = 4;
 const FOLLOWERS: usize = 11;
 
 fn follow(instance: &Instance) -> (ChildGuard, BufReader<ChildStdout>) {
-    let mut command = Command::new("kubectl");
-    command.arg("--kubeconfig").arg(instance.kubeconfig()).args(["logs", "-f", "lg"]);
-    let mut child = ChildGuard::spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()));
+    let mut command = instance.kubectl_command();
+    let mut child = ChildGuard::spawn(command.args(["logs", "-f", "lg"]).stdout(Stdio::piped()));
     let stdout = child.0.stdout.take().unwrap();
     (child, BufReader::new(stdout))
 }

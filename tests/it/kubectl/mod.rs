@@ -6,7 +6,7 @@ mod stateful_sets;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -200,9 +200,8 @@ fn streams(instance: &Instance) {
     assert_eq!(failed.status.code(), Some(7));
 
     let ip = instance.on_machine(json(instance, &["get", "pod", &pod])["status"]["podIP"].as_str().unwrap());
-    let mut follow = Command::new("kubectl");
-    follow.arg("--kubeconfig").arg(instance.kubeconfig()).args(["logs", "-f", &pod]);
-    let mut follower = ChildGuard::spawn(follow.stdout(std::process::Stdio::piped()));
+    let mut follow = instance.kubectl_command();
+    let mut follower = ChildGuard::spawn(follow.args(["logs", "-f", &pod]).stdout(Stdio::piped()));
     get(&ip);
     let mut log = std::io::BufReader::new(follower.0.stdout.take().unwrap());
     let mut line = String::new();

@@ -51,12 +51,8 @@ sys.stdin.read()
 
 /// A program in a pod with its input held open, and the first lines of its output.
 fn held(cluster: &Cluster, pod: &str, arguments: &[&str], lines: usize) -> (ChildGuard, Vec<String>) {
-    let mut command = Command::new("kubectl");
-    command
-        .arg("--kubeconfig")
-        .arg(cluster.instance.kubeconfig())
-        .args(["exec", "-i", pod, "--"])
-        .args(arguments);
+    let mut command = cluster.instance.kubectl_command();
+    command.args(["exec", "-i", pod, "--"]).args(arguments);
     let mut program = ChildGuard::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
     let output = BufReader::new(program.0.stdout.take().unwrap()).lines().take(lines);
     let output = output.map(|line| line.unwrap()).collect();
@@ -247,8 +243,7 @@ fn the_way_out_follows_the_machines_address_net_7() {
         let cluster = Cluster::start(user, "");
         cluster.apply(&idle("p", "node-1"));
         cluster.ready("p");
-        let mut command = Command::new("kubectl");
-        command.arg("--kubeconfig").arg(cluster.instance.kubeconfig());
+        let mut command = cluster.instance.kubectl_command();
         command.args(["exec", "-i", "p", "--", "python3", "-c", SENDS]);
         let mut sends = ChildGuard::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
         let mut input = sends.0.stdin.take().unwrap();
