@@ -158,8 +158,11 @@ fn a_node_that_is_switched_off_is_dead_until_it_boots_and_memory_runs_out_once_f
     let output = lab.fault(&["oom", "pod/default/a/c"]);
     assert!(output.contains("in force"), "{output}");
     wait_for("the pod to run once more", || lab.shows("Running true 2").then_some(()));
-    let path = "jsonpath={.status.containerStatuses[0].lastState.terminated.reason} {.status.containerStatuses[0].lastState.terminated.exitCode}";
-    assert_eq!(lab.instance.kubectl(&["get", "pod", "a", "-o", path]), "OOMKilled 137");
+    let last = ".status.containerStatuses[0].lastState.terminated";
+    assert_eq!(
+        lab.instance.fields("a", &[&format!("{last}.reason"), &format!("{last}.exitCode")]),
+        "OOMKilled 137"
+    );
     lab.instance.stop();
 }
 
@@ -194,9 +197,8 @@ fn a_store_that_stands_still_or_is_slow_answers_late_and_loses_nothing_fault_1_s
     assert!(took >= Duration::from_millis(700), "{took:?}");
     names.push("slowly".to_owned());
     let lab = lab.restart();
-    for name in names {
-        lab.instance.kubectl(&["get", "configmap", &name]);
-    }
+    let names = names.iter().map(String::as_str);
+    lab.instance.kubectl(&["get", "configmap"].into_iter().chain(names).collect::<Vec<_>>());
     lab.fault(&["heal", "slow"]);
     lab.instance.stop();
 }

@@ -1,12 +1,14 @@
 //! No manifest makes the control plane or the nodes' hosts exceed their memory (SEC-2): random manifests below the
 //! API's limit of a request, each as large as its shape allows.
 
+use std::time::{Duration, Instant};
+
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
-use crate::instance::{DataDir, Instance, WAIT_TIMEOUT, pause};
+use crate::instance::{DataDir, Instance, WAIT_TIMEOUT};
 use podium::base::optional_file::read_optional_bytes;
 
 /// Maximum peak memory of `podium serve`. The watch history may take 96 MiB of it, and copies of templates have 36 MiB as
@@ -344,10 +346,17 @@ async fn case(client: &kube::Client, case: &Manifest) {
 }
 
 async fn until<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
-    let start = std::time::Instant::now();
-    while !look().await {
-        assert!(start.elapsed() < WAIT_TIMEOUT, "waited in vain until {what}");
-        pause();
+    let start = Instant::now();
+    loop {
+        let before = start.elapsed();
+        if look().await {
+            return;
+        }
+        let waited = start.elapsed();
+        assert!(waited < WAIT_TIMEOUT, "waited in vain until {what}");
+        // A large object takes long to read.
+        let interval = waited.saturating_sub(before);
+        tokio::time::sleep(interval.clamp(Duration::from_millis(20), Duration::from_millis(250))).await;
     }
 }
 
