@@ -60,9 +60,11 @@ fn services_are_served_by_the_kernel_net_6() {
             assert_eq!(code(&cluster, "asker", "http://web:8080/fair"), "404 0", "as {user:?}");
             assert_eq!(code(&cluster, "asker", "http://sticky.default.svc.cluster.local/sticky"), "404 0");
         }
-        wait_for("all to be logged", || {
-            (count_hits(&cluster, &both, &own, "/sticky").iter().sum::<usize>() == 6).then_some(())
-        });
+        for path in ["/fair", "/sticky"] {
+            wait_for("all to be logged", || {
+                (count_hits(&cluster, &both, &own, path).iter().sum::<usize>() == 6).then_some(())
+            });
+        }
         // Endpoints are used in turn, and see the client's own address. A change of the service's rules restarts with
         // the first endpoint.
         let fair = count_hits(&cluster, &both, &own, "/fair");
