@@ -22,7 +22,6 @@ fn log_of(instance: &Instance, pod: &str) -> String {
 
 #[test]
 fn a_sub_path_has_the_mode_and_group_of_its_volume_vol_1() {
-    needs!(Kubectl);
     needs!(Root);
     let home = DataDir::visible_to_containers();
     let instance = home.start(&["--nodes", "1"]);
@@ -39,7 +38,6 @@ fn a_sub_path_has_the_mode_and_group_of_its_volume_vol_1() {
 /// User 1001 can write to a sub-path of every volume that it could write to as a whole.
 #[test]
 fn users_write_to_sub_paths_of_every_volume_type_vol_1_vol_2() {
-    needs!(Kubectl);
     needs!(Root);
     let home = DataDir::visible_to_containers();
     let shared = home.path("shared");

@@ -349,7 +349,6 @@ fn the_world_is_a_side_and_faults_end_in_time_net_10_fault_1() {
 /// they flow.
 #[test]
 fn network_faults_survive_kills_of_the_fabric_and_the_control_plane_net_10_fault_1() {
-    needs!(Kubectl);
     for user in users() {
         let mut lab = Lab::start(user, "");
         lab.fault(&["partition", "pod/asker", "pod/b", "--name", "cut"]);

@@ -42,7 +42,6 @@ fn pods_have_every_port_to_themselves_net_5() {
 /// NET-5: containers have no rights over the network beyond their own.
 #[test]
 fn containers_hold_no_right_over_the_fabric_net_5() {
-    needs!(Kubectl);
     for user in users() {
         let cluster = Cluster::start(user, "");
         cluster.apply(&idle("p", "node-1"));

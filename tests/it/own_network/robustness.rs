@@ -143,7 +143,6 @@ fn on_machine(cluster: &Cluster, third: u8, last: u8) -> String {
 /// from the machine, and the end of one does not affect the other.
 #[test]
 fn clusters_of_the_same_ranges_do_not_meet_net_5_net_7() {
-    needs!(Kubectl);
     let all = users();
     let Some(&last) = all.last() else { return };
     let clusters = [all[0], last].map(|user| Cluster::start(user, ""));

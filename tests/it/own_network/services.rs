@@ -91,7 +91,6 @@ fn services_are_served_by_the_kernel_net_6() {
 /// NET-6: a pod's host port is at its node's address alone.
 #[test]
 fn host_ports_are_at_the_nodes_address_net_6() {
-    needs!(Kubectl);
     for user in users() {
         let cluster = Cluster::start(user, "");
         let server =

@@ -167,7 +167,6 @@ fn a_shells_place_is_gone_with_it_net_7() {
 /// its own is no pod, and an `ipBlock` admits it.
 #[test]
 fn a_shell_may_be_where_a_node_or_a_pod_is_net_7() {
-    needs!(Kubectl);
     for user in users() {
         let cluster = Cluster::start(user, "");
         cluster.apply(&[&web("a", "node-1", ""), &idle("p", "node-2"), SERVICE, SHUT].concat());

@@ -54,7 +54,6 @@ fn last(output: &str) -> &str {
 /// distinguishes them.
 #[test]
 fn a_connection_is_walked_step_by_step_net_8() {
-    needs!(Kubectl);
     for user in users() {
         let cluster = Cluster::start(user, "");
         let data_dir = cluster.home.data_dir();
@@ -167,7 +166,6 @@ fn a_report_omits_facts_that_the_roles_of_the_user_hide_net_8() {
 /// NET-8: the command works as far as possible where pods share the machine's network, too.
 #[test]
 fn a_connection_is_walked_in_the_machines_network_too_net_8() {
-    needs!(Kubectl);
     let home = DataDir::new();
     let config = home.path("config.yaml");
     std::fs::write(&config, "network: {mode: loopback}\n").unwrap();

@@ -4,12 +4,11 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 
-use super::{Cluster, idle, needs, users, wait_for};
+use super::{Cluster, idle, users, wait_for};
 
 /// NET-7: the machine's loopback is reached only by its name and for the configured ports; its refusals are passed on.
 #[test]
 fn the_machine_is_reached_by_its_name_for_the_ports_that_are_named_net_7() {
-    needs!(Kubectl);
     for user in users() {
         let [named, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let [open, closed] = [&named, &other].map(|listener| listener.local_addr().unwrap().port());
@@ -67,7 +66,6 @@ fn connecting(ip: &str, port: u16) -> String {
 /// NET-7: a connection made without a control plane waits for the next one, which serves it.
 #[test]
 fn connections_to_the_world_wait_for_the_next_control_plane_net_7() {
-    needs!(Kubectl);
     for user in users() {
         let machine = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = machine.local_addr().unwrap().port();
@@ -111,7 +109,6 @@ fn connections_to_the_world_wait_for_the_next_control_plane_net_7() {
 /// NET-7: datagrams leave and their responses come back from the address they were sent to.
 #[test]
 fn datagrams_go_out_and_come_back_net_7() {
-    needs!(Kubectl);
     for user in users() {
         let machine = UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = machine.local_addr().unwrap().port();
