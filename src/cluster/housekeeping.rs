@@ -48,7 +48,8 @@ async fn hold_events(api: Api, most: usize, rounds: Arc<WorkLoop>) {
         }
         let round = rounds.begin(format!("{too_many} events above the limit"));
         let mut events = api.list_as::<Event>(None);
-        events.order_by_cached_key(|event| last_happened(event));
+        let now = api.clock().now();
+        events.order_by_cached_key(|event| last_happened(event, now));
         for event in events.iter().take(too_many) {
             remove(&api, event);
         }
@@ -61,10 +62,15 @@ fn remove(api: &Api, event: &SharedObject<Event>) {
     let _ = api.delete(Kind::Event, &event.key(), &DeleteOptions::uid(event.uid()));
 }
 
-fn last_happened(event: &Event) -> Option<Timestamp> {
+/// Returns the time at which an event last happened. Times in the future do not count: clients write them.
+fn last_happened(event: &Event, now: Timestamp) -> Option<Timestamp> {
     let of_series = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref());
-    let last = event.last_timestamp.as_ref().or(event.metadata.creation_timestamp.as_ref());
-    of_series.map(|time| time.0).max(last.map(|time| time.0))
+    let times = [
+        of_series.map(|time| time.0),
+        event.last_timestamp.as_ref().map(|time| time.0),
+        event.metadata.creation_timestamp.as_ref().map(|time| time.0),
+    ];
+    times.into_iter().flatten().filter(|time| *time <= now).max()
 }
 
 async fn run(api: Api, rounds: Arc<WorkLoop>) {
@@ -88,7 +94,7 @@ async fn run(api: Api, rounds: Arc<WorkLoop>) {
 fn expire_events(api: &Api) {
     let (now, keep) = (api.clock().now(), api.timings().event_ttl.0);
     for event in api.list_as::<Event>(None) {
-        if last_happened(&event).is_some_and(|last| since(now, last) > keep) {
+        if last_happened(&event, now).is_some_and(|last| since(now, last) > keep) {
             remove(api, &event);
         }
     }
@@ -163,8 +169,11 @@ mod tests {
         let last_observed_time = Some(MicroTime(clock.now() + Duration::from_mins(30)));
         let series = Some(EventSeries { count: Some(2), last_observed_time });
         api.create_as(Event { metadata: meta("series"), series, ..Event::default() }).unwrap();
+        // A client's time in the far future does not preserve an event.
+        let last_timestamp = Some(Time("9999-01-01T00:00:00Z".parse().unwrap()));
+        api.create_as(Event { metadata: meta("future"), last_timestamp, ..Event::default() }).unwrap();
         clock.sleep(Duration::from_secs(3590)).await;
-        assert_eq!(api.count(Kind::Event), 2);
+        assert_eq!(api.count(Kind::Event), 3);
         clock.sleep(Duration::from_mins(2)).await;
         assert_eq!(api.count(Kind::Event), 1);
         clock.sleep(Duration::from_mins(30)).await;

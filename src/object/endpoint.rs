@@ -18,7 +18,7 @@ pub fn state(endpoint: &Endpoint) -> Option<EndpointState> {
         return Some(EndpointState::Ready);
     }
     let conditions = endpoint.conditions.as_ref()?;
-    let is_draining = conditions.terminating == Some(true) && conditions.serving == Some(true);
+    let is_draining = conditions.terminating == Some(true) && conditions.serving != Some(false);
     is_draining.then_some(EndpointState::Draining)
 }
 
@@ -46,7 +46,7 @@ mod tests {
             (json!({"ready": true, "terminating": true}), Some(EndpointState::Ready)),
             (json!({"ready": false}), None),
             (json!({"ready": false, "serving": true}), None),
-            (json!({"ready": false, "terminating": true}), None),
+            (json!({"ready": false, "terminating": true}), Some(EndpointState::Draining)),
             (json!({"ready": false, "serving": false, "terminating": true}), None),
             (json!({"ready": false, "serving": true, "terminating": true}), Some(EndpointState::Draining)),
         ] {

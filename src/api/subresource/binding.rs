@@ -77,7 +77,7 @@ impl Api {
             if spec.scheduling_gates.as_ref().is_some_and(|g| !g.is_empty()) {
                 return refuse(format!("pod {} has non-empty .spec.schedulingGates", pod.name));
             }
-            spec.node_name = binding.target.name.clone();
+            spec.node_name.clone_from(&binding.target.name);
             if let Some(annotations) = &binding.metadata.annotations {
                 meta.annotations.get_or_insert_default().extend(annotations.clone());
             }

@@ -427,11 +427,10 @@ impl<'s> Checker<'s, '_> {
 
     /// Compiles the regular expression of a call, if it is constant.
     fn compile_pattern(&mut self, at: usize, call: &mut Call) {
-        let pattern = match (call.name.as_str(), &call.target, call.args.as_slice()) {
-            ("matches" | "find" | "findAll", Some(_), [pattern, ..]) | ("matches", None, [_, pattern]) => {
-                pattern
-            }
-            _ => return,
+        let (("matches" | "find" | "findAll", Some(_), [pattern, ..]) | ("matches", None, [_, pattern])) =
+            (call.name.as_str(), &call.target, call.args.as_slice())
+        else {
+            return;
         };
         let ExprKind::Literal(Literal::Text(text)) = &pattern.kind else { return };
         match pattern::compile(text) {

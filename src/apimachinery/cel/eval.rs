@@ -276,16 +276,15 @@ impl<'a, 'b> Evaluation<'a, 'b> {
             Error::Overload("comprehension over a value that is neither a list nor a map".into())
         })?;
         self.take(items.len() as u64 + items.iter().map(Val::decoding_cost).sum::<u64>())?;
-        let accumulated = match fold.appended() {
-            Some((when, item)) => self.append(&fold.variable, items, when, item),
-            None => {
-                let init = self.eval(&fold.init);
-                self.variables.push((ACCUMULATOR, init));
-                let ended = self.steps(fold, items);
-                let accumulated = self.variables.pop().map_or(Ok(Val::Null), |(_, value)| value);
-                ended?;
-                accumulated
-            }
+        let accumulated = if let Some((when, item)) = fold.appended() {
+            self.append(&fold.variable, items, when, item)
+        } else {
+            let init = self.eval(&fold.init);
+            self.variables.push((ACCUMULATOR, init));
+            let ended = self.steps(fold, items);
+            let accumulated = self.variables.pop().map_or(Ok(Val::Null), |(_, value)| value);
+            ended?;
+            accumulated
         };
         if let Err(Error::Budget) = accumulated {
             return accumulated;
