@@ -36,7 +36,8 @@ pub(super) struct ClusterArgs {
     /// Path to the config file
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Write the kubeconfig also to this file, which is overwritten [default: only the file in the data directory]
+    /// Add the cluster also to this kubeconfig, whose other contexts stay [default: only the file in the data
+    /// directory]
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
     /// Level of the log: error, warn, info, debug, trace

@@ -1,6 +1,7 @@
 //! The errors for which a cluster could not be started.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use super::data_dir::DataDirError;
 use api::ApiError;
@@ -30,6 +31,14 @@ pub enum StartError {
     /// Listening beyond loopback was not permitted.
     #[error("{0} can be reached from other machines; use --expose to allow this")]
     Exposed(SocketAddr),
+    /// The cluster cannot be added to the user's kubeconfig.
+    #[error("cannot add the cluster to {}: {reason}; choose another file with --kubeconfig", path.display())]
+    Kubeconfig {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
     /// Certificates cannot be created or used.
     #[error(transparent)]
     Tls(#[from] TlsError),

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::actors::Actors;
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
-use super::data_dir::{DataDir, write_private};
+use super::data_dir::DataDir;
 use super::embedding::{ApiTransport, EmbedOptions};
 use super::error::StartError;
 use super::fabric::{ClusterFabric, HANG_UP};
@@ -327,12 +327,12 @@ impl StartingCluster<'_> {
             serve_tls(server.clone(), listener, tls, self.base);
 
             let url = format!("https://{}", self.reachable);
-            let text = kubeconfig::text(&url, &authority.certificate_pem, token);
+            let own = kubeconfig::new(&url, &authority.certificate_pem, token);
             // Written here even if the user sets another path, because `podium apply` and similar commands find the
             // instance by this file (CLI-4).
-            data_dir.write("kubeconfig", &text)?;
+            data_dir.write("kubeconfig", &manifest::to_yaml(&own))?;
             if config.kubeconfig.is_some() {
-                write_private(&path, &text)?;
+                kubeconfig::add_to(&path, &own)?;
             }
         }
         Ok(std::path::absolute(&path).unwrap_or(path))
