@@ -167,7 +167,7 @@ pub(super) fn is_over(object: &Object) -> bool {
 
 pub(super) fn next_step(current: &Object, options: &DeleteOptions, now: Timestamp) -> DeletionAction {
     let mut next = current.clone();
-    apply_propagation(&mut next, options.propagation);
+    apply_propagation(&mut next, options);
     let grace = grace_seconds(current, options);
     let meta = next.meta_mut();
     match (&meta.deletion_timestamp, meta.deletion_grace_period_seconds) {
@@ -203,17 +203,21 @@ pub(super) fn next_step(current: &Object, options: &DeleteOptions, now: Timestam
     }
 }
 
-/// Sets the finalizer of the propagation policy and removes the other one.
-fn apply_propagation(object: &mut Object, propagation: Option<Propagation>) {
-    let Some(propagation) = propagation else { return };
+/// Sets the finalizer of the propagation policy and removes the other one. As in Kubernetes, the finalizer of an
+/// earlier deletion comes before the kind's default.
+fn apply_propagation(object: &mut Object, options: &DeleteOptions) {
+    let is_propagation =
+        |finalizer: &String| finalizer == FOREGROUND_FINALIZER || finalizer == ORPHAN_FINALIZER;
+    let finalizers = object.meta().finalizers.as_deref().unwrap_or_default();
+    let default = options.default_propagation.filter(|_| !finalizers.iter().any(is_propagation));
+    let Some(propagation) = options.propagation.or(default) else { return };
     let desired = match propagation {
         Propagation::Background => None,
         Propagation::Foreground => Some(FOREGROUND_FINALIZER),
         Propagation::Orphan => Some(ORPHAN_FINALIZER),
     };
     let finalizers = object.meta_mut().finalizers.get_or_insert_default();
-    finalizers
-        .retain(|f| Some(f.as_str()) == desired || (f != FOREGROUND_FINALIZER && f != ORPHAN_FINALIZER));
+    finalizers.retain(|finalizer| Some(finalizer.as_str()) == desired || !is_propagation(finalizer));
     if let Some(desired) = desired
         && !finalizers.iter().any(|f| f == desired)
     {
@@ -355,6 +359,19 @@ mod tests {
         let held = pod("", "Pending", &json!({"finalizers": ["orphan", "x/y"]}));
         let (_, _, finalizers) = marks(&next_step(&held, &options(Propagation::Background), now()));
         assert_eq!(finalizers, ["x/y"]);
+    }
+
+    /// Regression: a second deletion of a Job replaced the first one's foreground finalizer by the default.
+    #[test]
+    fn a_default_propagation_leaves_an_earlier_finalizer_gc_1() {
+        let options =
+            DeleteOptions { default_propagation: Some(Propagation::Orphan), ..DeleteOptions::default() };
+        let finalizers = |before: &[&str]| {
+            marks(&next_step(&pod("", "Pending", &json!({"finalizers": before})), &options, now())).2
+        };
+        assert_eq!(finalizers(&["x/y"]), ["x/y", "orphan"]);
+        assert_eq!(finalizers(&["foregroundDeletion"]), ["foregroundDeletion"]);
+        assert_eq!(finalizers(&["orphan"]), ["orphan"]);
     }
 
     /// SAFE-6: found by the simulator (seed 136). The last finalizer and the object are removed in one write:

@@ -52,8 +52,11 @@ pub struct DeleteOptions {
     pub uid: Option<Uid>,
     /// Only this version.
     pub resource_version: Option<Revision>,
-    /// The treatment of the object's dependents; `None`: [`Propagation::Background`].
+    /// The treatment of the object's dependents; `None`: that of an earlier deletion, or the default.
     pub propagation: Option<Propagation>,
+    /// The treatment of the dependents if neither the request nor an earlier deletion names one; `None`:
+    /// [`Propagation::Background`].
+    pub default_propagation: Option<Propagation>,
     /// True for a dry run: all steps of the deletion run, but the object stays.
     pub dry_run: bool,
     /// The user who makes the request; `None`: an actor of this process.

@@ -273,7 +273,7 @@ async fn delete(
     }
 }
 
-/// Sets the kind's default propagation if the client names none.
+/// Sets the kind's default propagation, and warns, if the client names none.
 fn with_default_propagation(
     strategy: &dyn Strategy,
     mut options: DeleteOptions,
@@ -282,7 +282,7 @@ fn with_default_propagation(
     if options.propagation.is_none()
         && let Some((propagation, warning)) = strategy.default_propagation()
     {
-        options.propagation = Some(propagation);
+        options.default_propagation = Some(propagation);
         warnings.warn(warning.map(Into::into));
     }
     options
@@ -488,12 +488,11 @@ mod tests {
             let options = DeleteOptions { propagation, ..DeleteOptions::default() };
             let warnings = WarningRecorder::for_listener();
             let options = with_default_propagation(built_in(kind), options, &warnings);
-            (options.propagation, warnings.take_warnings().len())
+            (options.default_propagation, warnings.take_warnings().len())
         };
-        let background = Some(Propagation::Background);
         assert_eq!(defaulted(Kind::Job, None), (Some(Propagation::Orphan), 1));
         assert_eq!(defaulted(Kind::ReplicationController, None), (Some(Propagation::Orphan), 0));
-        assert_eq!(defaulted(Kind::Job, background), (background, 0));
+        assert_eq!(defaulted(Kind::Job, Some(Propagation::Background)), (None, 0));
         assert_eq!(defaulted(Kind::Deployment, None), (None, 0));
     }
 }

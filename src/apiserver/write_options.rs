@@ -83,6 +83,7 @@ pub(super) fn of_delete(body: Option<Value>, format: &ResponseFormat) -> Result<
         uid: preconditions.uid,
         resource_version: resource_version.flatten(),
         propagation,
+        default_propagation: None,
         dry_run: dry_run_in_body || dry_run_in_query,
         user: format.user.clone(),
         requested: format.served,
