@@ -52,7 +52,7 @@ pub(super) async fn respond(
             let metadata = TableMeta {
                 resource_version: page.revision.to_string(),
                 continue_token: page.next.clone().unwrap_or_default(),
-                remaining_item_count: page.next.as_ref().map(|_| page.remaining as i64),
+                remaining_item_count: page.remaining,
             };
             let (include, now) = (format.query.include_object(), server.api().server_clock().now());
             let strategy = server.api().kinds().strategy_in(served);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::list_options::{ListOptions, revision};
 use super::query::Query;
 use api::conversion::Source;
-use api::{Api, ApiError, Snapshot};
+use api::{Api, ApiError, Selection, Snapshot};
 use base::clock::Clock;
 use base::mistakes::Mistake;
 use object::{Key, Object, Revision, ServedKind};
@@ -27,7 +27,8 @@ pub(super) struct Page {
     pub(super) revision: Revision,
     pub(super) objects: Vec<Arc<Object>>,
     pub(super) next: Option<String>,
-    pub(super) remaining: usize,
+    /// The number of objects on later pages. As in Kubernetes, unknown on the last page and for a selection.
+    pub(super) remaining: Option<i64>,
 }
 
 /// The remaining pages of open lists: all pages of a list are from one snapshot.
@@ -79,7 +80,9 @@ impl PagedLists {
         namespace: Option<&str>,
         query: &Query,
     ) -> Result<Page, ApiError> {
-        let mut page = self.stored_page(api, served, namespace, query).await?;
+        let selection = query.selection(&api.kinds(), served)?;
+        let mut page = self.stored_page(api, served, namespace, query, &selection).await?;
+        page.remaining = page.remaining.filter(|_| selection.is_everything());
         page.objects = api.in_version(page.objects, served, Source::Cached).await?;
         Ok(page)
     }
@@ -90,9 +93,9 @@ impl PagedLists {
         served: ServedKind,
         namespace: Option<&str>,
         query: &Query,
+        selection: &Selection,
     ) -> Result<Page, ApiError> {
         let options = ListOptions::of_list(query)?;
-        let selection = query.selection(&api.kinds(), served)?;
         let question = request_identity(served, namespace, query);
         let token = options.continue_token.as_deref().map(read_token).transpose()?;
         if let Some(token) = token.as_ref().filter(|token| token.rv != 0) {
@@ -127,7 +130,7 @@ impl PagedLists {
             (stored, Some(shown))
         };
         let mut page = if stored.len() <= options.limit {
-            Page { revision: snapshot.revision, objects: stored, next: None, remaining: 0 }
+            Page { revision: snapshot.revision, objects: stored, next: None, remaining: None }
         } else {
             // Later pages hold the store's own objects: converted ones would be a copy in every open list.
             let objects = Arc::new(stored);
@@ -193,6 +196,7 @@ impl PagedLists {
             let Key { namespace, name } = last.key();
             Token { v: "meta.k8s.io/v1".into(), rv: revision.0, id, start: end, namespace, name }.encode()
         });
+        let remaining = next.is_some().then_some(remaining as i64);
         Page { revision, objects: objects[start..end].to_vec(), next, remaining }
     }
 }
@@ -236,7 +240,9 @@ pub(super) fn metadata(page: &Page) -> serde_json::Value {
     let mut metadata = serde_json::json!({"resourceVersion": page.revision.to_string()});
     if let Some(next) = &page.next {
         metadata["continue"] = next.clone().into();
-        metadata["remainingItemCount"] = page.remaining.into();
+    }
+    if let Some(remaining) = page.remaining {
+        metadata["remainingItemCount"] = remaining.into();
     }
     metadata
 }
@@ -379,6 +385,23 @@ mod tests {
         assert!(matches!(next(&second).await, Err(ApiError::ExpiredPage { .. })));
     }
 
+    /// Regression: the count was that of the selected objects, which Kubernetes does not count.
+    #[tokio::test(start_paused = true)]
+    async fn the_remainder_of_a_selection_is_not_counted_api_2() {
+        let (api, pages) = (cluster(), PagedLists::default());
+        for (query, remaining) in [
+            ("limit=2", Some(3)),
+            ("limit=2&labelSelector=&fieldSelector=", Some(3)),
+            ("limit=2&labelSelector=x%3Dy", None),
+            ("limit=2&fieldSelector=metadata.name%21%3D1", None),
+            ("limit=5", None),
+        ] {
+            let page = fetch_page(&pages, &api, Kind::ConfigMap, Some("a"), query).await.unwrap();
+            assert_eq!(page.remaining, remaining, "{query}");
+            assert_eq!(metadata(&page)["remainingItemCount"].as_i64(), remaining, "{query}");
+        }
+    }
+
     /// The remainder of a list that is no longer held is read at the latest revision.
     #[tokio::test(start_paused = true)]
     async fn an_expired_list_is_continued_after_its_last_object_api_2() {
@@ -395,7 +418,7 @@ mod tests {
         let error = next(&first.next.unwrap()).await.map(|page| names(&page)).unwrap_err();
         assert_eq!((error.code(), error.reason()), (410, "Expired"));
         let continued = next(&error.to_status().metadata.continue_.unwrap()).await.unwrap();
-        assert_eq!((names(&continued).as_str(), continued.remaining), ("22 3", 2));
+        assert_eq!((names(&continued).as_str(), continued.remaining), ("22 3", Some(2)));
         assert!(continued.revision > first.revision);
         assert_eq!(names(&next(&continued.next.unwrap()).await.unwrap()), "4 5");
     }

@@ -324,7 +324,7 @@ async fn delete_collection(
     let revision = server.api().revision();
     server.durable(revision).await?;
     let objects = server.api().in_version(deleted, target.served, Source::Uncached).await?;
-    let page = list::Page { revision, objects, next: None, remaining: 0 };
+    let page = list::Page { revision, objects, next: None, remaining: None };
     collection::respond(server, target.served, page, format).await
 }
 
