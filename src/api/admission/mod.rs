@@ -16,6 +16,7 @@ mod namespace_lifecycle;
 mod pod_node_selector;
 mod pod_preset;
 mod pod_security;
+mod pod_topology_labels;
 pub(super) mod policy;
 mod priority;
 mod reinvocation;
@@ -36,6 +37,7 @@ pub(crate) use webhook::Webhooks;
 pub use attributes::Operation;
 pub(crate) use attributes::{Attributes, Options, Requester, Subject, WriteAttributes};
 use object::Object;
+pub(crate) use pod_topology_labels::label_binding;
 
 /// A write in admission.
 struct Request<'a> {
@@ -97,10 +99,11 @@ const fn validating(name: &'static str, on: PluginOperations, validate: Validate
     Plugin { name, validate: Some((on, validate)), ..NO_PHASES }
 }
 
+const POD_TOPOLOGY_LABELS: &str = "PodTopologyLabels";
 const RESOURCE_QUOTA: &str = "ResourceQuota";
 
 /// In the order of SPEC API-9; `ActivePods` is Podium's own and runs last.
-static PLUGINS: [Plugin; 15] = [
+static PLUGINS: [Plugin; 16] = [
     Plugin {
         name: "NamespaceLifecycle",
         mutate: Some((PluginOperations::Create, namespace_lifecycle::admit)),
@@ -143,6 +146,8 @@ static PLUGINS: [Plugin; 15] = [
         ..NO_PHASES
     },
     mutating("DefaultIngressClass", PluginOperations::Create, default_ingress_class::admit),
+    // Bindings are labelled by `label_binding`.
+    mutating(POD_TOPOLOGY_LABELS, PluginOperations::Create, pod_topology_labels::admit),
     Plugin {
         name: "ActivePods",
         recheck: Some((PluginOperations::Create, active_pods::validate)),
@@ -271,7 +276,7 @@ mod tests {
             "NamespaceLifecycle", "PodPreset", "ServiceAccount", "LimitRanger", "PodSecurity", "Priority",
             "DefaultTolerationSeconds", "PodNodeSelector", "DefaultStorageClass",
             "StorageObjectInUseProtection", "PersistentVolumeClaimResize", "RuntimeClass",
-            "DefaultIngressClass", "ActivePods", "ResourceQuota",
+            "DefaultIngressClass", "PodTopologyLabels", "ActivePods", "ResourceQuota",
         ];
         assert_eq!(order, expected);
     }
