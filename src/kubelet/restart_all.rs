@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use super::observed::ObservedPod;
 use super::runtime::ContainerRecord;
 use super::spec;
+use object::pod::{RESTART_ALL, can_restart_all, restart_rule};
 
 /// The newest restart of all containers.
 #[derive(Clone, Copy, Debug)]
@@ -22,17 +23,10 @@ fn containers(pod: &Pod) -> impl Iterator<Item = &Container> {
     spec::init_containers(pod).map(|(_, container)| container).chain(spec::app_containers(pod))
 }
 
-/// Returns true if some exit can restart all containers of the pod.
-pub(crate) fn is_possible(pod: &Pod) -> bool {
-    containers(pod)
-        .flat_map(|container| container.restart_policy_rules.iter().flatten())
-        .any(|rule| rule.action == spec::RESTART_ALL)
-}
-
 impl<'a> RestartAll<'a> {
     /// Returns the newest restart of all containers in the runtime's records.
     pub(crate) fn of(pod: &Pod, observed: &'a ObservedPod) -> Option<Self> {
-        if !is_possible(pod) {
+        if !can_restart_all(spec::spec(pod)) {
             return None;
         }
         let restarts = containers(pod).flat_map(|container| {
@@ -41,7 +35,7 @@ impl<'a> RestartAll<'a> {
             let own = records.filter(move |record| record.name == container.name);
             own.filter_map(move |trigger| {
                 let exit = trigger.exit.as_ref()?;
-                let restarts_all = spec::restart_rule(container, exit.exit_code)?.action == spec::RESTART_ALL;
+                let restarts_all = restart_rule(container, exit.exit_code)?.action == RESTART_ALL;
                 restarts_all.then_some(Self { trigger, at: exit.finished_at })
             })
         });

@@ -5,12 +5,10 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{
-    Container, ContainerRestartRule, ContainerStatus, EphemeralContainer, Pod, PodSpec,
-};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, EphemeralContainer, Pod, PodSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use object::pod::as_container;
+use object::pod::{RESTART_ALL, as_container, restart_rule};
 use object::quantity::Amount;
 use object::resources::{is_pod_level_resource, pod_level_resources};
 
@@ -113,19 +111,6 @@ pub(crate) fn container_status<'a>(pod: &'a Pod, name: &str) -> Option<&'a Conta
         .flatten()
         .flatten()
         .find(|status| status.name == name)
-}
-
-/// The action that restarts every container of the pod.
-pub(crate) const RESTART_ALL: &str = "RestartAllContainers";
-
-/// The first of a container's rules that matches an exit code.
-pub(crate) fn restart_rule(container: &Container, exit_code: i32) -> Option<&ContainerRestartRule> {
-    container.restart_policy_rules.iter().flatten().find(|rule| {
-        rule.exit_codes.as_ref().is_some_and(|codes| {
-            let listed = codes.values.iter().flatten().any(|v| *v == exit_code);
-            if codes.operator == "NotIn" { !listed } else { listed }
-        })
-    })
 }
 
 /// Returns true if a container in this role restarts after `exit_code`: its own rules come first, then its own policy,

@@ -147,3 +147,32 @@ fn a_container_that_ended_stays_ended_pod_4() {
         assert_eq!(errors, if allowed { &[][..] } else { &forbidden[..] }, "{policy} {exit_code}");
     }
 }
+
+/// Regression: the kubelet's report of a container that a rule restarted was refused.
+#[test]
+fn a_container_that_a_rule_restarts_need_not_stay_ended_pod_4() {
+    let pod = |action: &str, status: &str| {
+        let rule = format!("{{action: {action}, exitCodes: {{operator: In, values: [42]}}}}");
+        object(
+            Kind::Pod,
+            &format!(
+                "spec: {{restartPolicy: Never, containers: [{{name: c, image: i}}, {{name: d, image: i, restartPolicy: Never, restartPolicyRules: [{rule}]}}]}}\nstatus: {{containerStatuses: [{status}]}}"
+            ),
+        )
+    };
+    for (action, name, exit_code, allowed) in [
+        ("Restart", "d", 42, true),
+        ("Restart", "d", 1, false),
+        ("Restart", "c", 42, false),
+        ("RestartAllContainers", "c", 0, true),
+    ] {
+        let status = |state: &str| {
+            format!(
+                "{{name: {name}, image: i, imageID: '', ready: false, restartCount: 0, state: {{{state}}}}}"
+            )
+        };
+        let old = pod(action, &status(&format!("terminated: {{exitCode: {exit_code}}}")));
+        let errors = messages(&validate_status_update(&pod(action, &status("running: {}")), &old));
+        assert_eq!(errors.is_empty(), allowed, "{action} {name} {exit_code}: {errors:?}");
+    }
+}

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{Binding, ContainerStatus, Pod, PodSpec};
 
 use apimachinery::validate::{FieldErrors, Path, names, pod_annotations, pod_spec};
+use object::pod::{can_restart_all, restart_rule};
 use object::well_known::annotation::POD_DELETION_COST;
 
 /// Returns the spec; empty if there is none.
@@ -123,19 +124,22 @@ fn no_resurrection(
     new: &[ContainerStatus],
     old: &[ContainerStatus],
 ) {
-    let policy_of = |name: &str| {
-        let own = spec.containers.iter().find(|c| c.name == name);
-        own.and_then(|c| c.restart_policy.as_deref()).or(spec.restart_policy.as_deref()).unwrap_or("Always")
-    };
+    let of_pod = spec.restart_policy.as_deref().unwrap_or("Always");
+    if of_pod == "Always" || can_restart_all(spec) {
+        return;
+    }
     let ended = |status: &ContainerStatus| {
         status.state.as_ref().and_then(|s| s.terminated.as_ref()).map(|t| t.exit_code)
     };
     for (i, status) in new.iter().enumerate() {
         let Some(exit_code) = old.iter().find(|o| o.name == status.name).and_then(ended) else { continue };
-        let may_restart = match policy_of(&status.name) {
+        let container = spec.containers.iter().find(|container| container.name == status.name);
+        let own = container.and_then(|container| container.restart_policy.as_deref());
+        let has_rule = container.is_some_and(|container| restart_rule(container, exit_code).is_some());
+        let may_restart = match own.unwrap_or(of_pod) {
             "Always" => true,
-            "OnFailure" => exit_code != 0,
-            _ => false,
+            "OnFailure" => has_rule || exit_code != 0,
+            _ => has_rule,
         };
         if !may_restart && ended(status).is_none() {
             errors

@@ -11,6 +11,7 @@ use crate::restart_all;
 use crate::spec::{self, Role};
 use base::clock::time;
 use object::conditions::{self, Condition as _, ConditionStatus};
+use object::pod::can_restart_all;
 use object::pod::disruption::DisruptionReason;
 use object::well_known::condition::{
     CONTAINERS_READY, DISRUPTION_TARGET, INITIALIZED, POD_SCHEDULED, READY, READY_TO_START_CONTAINERS,
@@ -47,7 +48,7 @@ pub(super) fn conditions_of(
     ] {
         set(&mut all, type_, &result, pod.metadata.generation, now);
     }
-    if restart_all::is_possible(pod) {
+    if can_restart_all(spec::spec(pod)) {
         let is_restarting = !phase.is_terminal() && restart_all::is_in_progress(pod, observed);
         let (status, reason, message) = if is_restarting {
             let message = "container exited with restart policy rule";

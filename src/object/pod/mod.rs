@@ -6,6 +6,7 @@ mod printed;
 mod pull_progress;
 mod readiness;
 pub mod references;
+mod restart_rules;
 
 use std::net::IpAddr;
 
@@ -21,6 +22,7 @@ pub use pull_progress::{
 pub use readiness::{
     Availability, AvailabilityCounts, availability, condition, is_ready, is_true, ready_since,
 };
+pub use restart_rules::{RESTART_ALL, can_restart_all, restart_rule};
 
 /// Returns the node the pod is bound to.
 pub fn node_name(pod: &Pod) -> Option<&str> {
