@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::TRIES;
+use super::parts::status_retains_metadata;
 use super::pipeline::Ownership;
 use crate::authorization::{Attributes, RequestTarget, ResourceAttributes};
 use crate::conversion::OwnerConverter;
@@ -102,7 +103,7 @@ impl Api {
         let is_taken = |name: &str| match part {
             Part::Main | Part::System => name != "status" || !has_status,
             Part::Status | Part::Approval => {
-                name == "status" || (name == "metadata" && !served.kind().is_custom())
+                name == "status" || (name == "metadata" && !status_retains_metadata(served.kind()))
             }
             Part::EphemeralContainers | Part::Resize => name == "spec",
         };

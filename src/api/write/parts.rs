@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 
 use crate::{ApiError, Part};
 use kinds::{Strategy, preserve_approval, with_approval};
-use object::{Body, Object};
+use object::{Body, Kind, Object};
 
 /// Returns the current version with the edited fields that the part allows, and with the fields that the API
 /// maintains.
@@ -20,7 +20,7 @@ pub(super) fn take(
         Part::Main if strategy.has_status() => edited.copy_status_from(current),
         Part::Status => {
             edited.copy_spec_from(current);
-            edited.meta_mut().owner_references.clone_from(&current.meta().owner_references);
+            retain_metadata(current, &mut edited);
             let current = current.get::<CertificateSigningRequest>();
             if let (Some(current), Some(request)) = (current, edited.get_mut::<CertificateSigningRequest>()) {
                 preserve_approval(current, request);
@@ -32,6 +32,37 @@ pub(super) fn take(
         Part::Main | Part::System => {}
     }
     Ok(edited)
+}
+
+/// Returns true if a write of the status leaves all metadata of the kind as it is, as the kind's strategy in Kubernetes
+/// does.
+pub(super) fn status_retains_metadata(kind: Kind) -> bool {
+    let is_strict = matches!(
+        kind,
+        Kind::APIService
+            | Kind::DeviceTaintRule
+            | Kind::FlowSchema
+            | Kind::PriorityLevelConfiguration
+            | Kind::ResourceClaim
+            | Kind::ServiceCIDR
+            | Kind::ValidatingAdmissionPolicy
+            | Kind::VolumeAttachment
+    );
+    is_strict || kind.is_custom()
+}
+
+/// Restores the metadata that a write of the status must not change.
+fn retain_metadata(current: &Object, edited: &mut Object) {
+    let (kind, old, new) = (current.kind(), current.meta(), edited.meta_mut());
+    new.owner_references.clone_from(&old.owner_references);
+    let retains_all = status_retains_metadata(kind);
+    if retains_all || kind == Kind::Deployment {
+        new.labels.clone_from(&old.labels);
+    }
+    if retains_all {
+        new.annotations.clone_from(&old.annotations);
+        new.finalizers.clone_from(&old.finalizers);
+    }
 }
 
 fn keep_system_fields(current: &Object, edited: &mut Object) -> Result<(), ApiError> {

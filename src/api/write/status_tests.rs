@@ -68,6 +68,33 @@ async fn new_objects_have_the_status_that_kubernetes_writes_api_8() {
     }
 }
 
+/// Regression: a write of the status changed the labels, annotations and finalizers of every built-in kind.
+#[tokio::test]
+async fn a_status_leaves_the_metadata_that_kubernetes_protects_api_2() {
+    let api = api_with(without_admission(&["ServiceAccount", "NamespaceLifecycle"]), &[]);
+    let deployment = "{selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, \
+                      spec: {containers: [{name: c, image: i}]}}}";
+    let ingress = "{defaultBackend: {service: {name: s, port: {number: 80}}}}";
+    for (kind, spec, expected) in [
+        (Kind::Ingress, ingress, &["labels", "annotations", "finalizers"][..]),
+        (Kind::Deployment, deployment, &["annotations", "finalizers"]),
+        (Kind::ServiceCIDR, "{cidrs: [10.1.0.0/16]}", &[]),
+    ] {
+        let mut new = Object::from_value(kind, from_yaml(&format!("spec: {spec}")).unwrap()).unwrap();
+        new.meta_mut().name = Some("x".into());
+        let made = api.create(new, &WriteOptions::default()).unwrap();
+        let mut edited = Object::clone(&made);
+        let meta = edited.meta_mut();
+        meta.labels = Some([("a".to_string(), "b".to_string())].into());
+        meta.annotations.clone_from(&meta.labels);
+        meta.finalizers = Some(vec!["example.com/f".into()]);
+        let written = api.update(&edited, Part::Status, &WriteOptions::default()).unwrap().to_value();
+        let mut changed = vec!["labels", "annotations", "finalizers"];
+        changed.retain(|field| !written["metadata"][field].is_null());
+        assert_eq!(changed, expected, "{kind}");
+    }
+}
+
 /// Regression: a write of the status without the QoS class removed it.
 #[tokio::test]
 async fn a_pod_retains_its_qos_class_pod_11() {
