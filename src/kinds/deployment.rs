@@ -59,6 +59,13 @@ impl Resource for Deployment {
         pod_spec::template(&mut spec.template);
     }
 
+    /// As in Kubernetes, a change of the annotations counts as one of the spec: ReplicaSets get copies of them.
+    fn prepare_for_update(&mut self, old: &Self) {
+        if self.metadata.annotations != old.metadata.annotations {
+            self.metadata.generation = old.metadata.generation.map(|generation| generation + 1);
+        }
+    }
+
     fn complete_status(&mut self) {
         self.status.get_or_insert_default();
     }

@@ -43,3 +43,18 @@ fn secrets_keep_their_type_and_namespaces_their_finalizers_api_5() {
     let namespace = updated(Kind::Namespace, json!({}), json!({"spec": {"finalizers": ["kubernetes"]}}));
     assert_eq!(namespace["spec"]["finalizers"], json!(["kubernetes"]));
 }
+
+/// Regression: `kubectl annotate` of a Deployment left its generation.
+#[test]
+fn annotations_of_a_deployment_count_as_changes_of_its_spec_api_5() {
+    let deployment = |annotation: &str| {
+        let value = json!({"metadata": {"generation": 3, "annotations": {"a": annotation}},
+            "spec": {"selector": {}, "template": {}}});
+        Object::from_value(Kind::Deployment, value).unwrap()
+    };
+    for (annotation, generation) in [("x", 3), ("y", 4)] {
+        let mut new = deployment(annotation);
+        built_in(Kind::Deployment).prepare_for_update(&mut new, &deployment("x"));
+        assert_eq!(new.meta().generation, Some(generation), "{annotation}");
+    }
+}
