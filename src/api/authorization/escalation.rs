@@ -22,22 +22,21 @@ pub(crate) fn check(
     let Some(user) = user.filter(|user| KINDS.contains(&new.kind()) && !user.is_master()) else {
         return Ok(());
     };
-    let namespace = new.meta().namespace.as_deref().unwrap_or_default();
-    if let Some(role) = RoleRules::of(new) {
-        if old.is_some_and(|old| RoleRules::of(old).as_ref() == Some(&role)) {
-            return Ok(());
-        }
-        return check_role(api, user, new, namespace, &role);
-    }
-    let Some((role, subjects)) = bound(new) else { return Ok(()) };
-    let same = old.is_some_and(|old| {
-        let (new, old_meta) = (new.meta(), old.meta());
-        bound(old) == Some((role, subjects))
-            && (&new.labels, &new.annotations) == (&old_meta.labels, &old_meta.annotations)
+    // The garbage collector changes only finalizers and owners. A role's labels decide which roles aggregate it.
+    let is_unchanged = old.is_some_and(|old| {
+        let (meta, before) = (new.meta(), old.meta());
+        RoleRules::of(new) == RoleRules::of(old)
+            && bound(new) == bound(old)
+            && (&meta.labels, &meta.annotations) == (&before.labels, &before.annotations)
     });
-    if same {
+    if is_unchanged {
         return Ok(());
     }
+    let namespace = new.meta().namespace.as_deref().unwrap_or_default();
+    if let Some(role) = RoleRules::of(new) {
+        return check_role(api, user, old, new, namespace, &role);
+    }
+    let Some((role, _)) = bound(new) else { return Ok(()) };
     let resource = if role.kind == "Role" { "roles" } else { "clusterroles" };
     if may(api, user, "bind", resource, namespace, &role.name) {
         return Ok(());
@@ -67,6 +66,7 @@ impl<'a> RoleRules<'a> {
 fn check_role(
     api: &Api,
     user: &User,
+    old: Option<&Object>,
     new: &Object,
     namespace: &str,
     role: &RoleRules<'_>,
@@ -77,7 +77,9 @@ fn check_role(
     }
     let refused = |reason: String| ApiError::forbidden(new.kind(), new.name(), reason);
     confirm(api, user, namespace, role.rules).map_err(refused)?;
-    if role.aggregation.is_some() && confirm(api, user, namespace, &everything()).is_err() {
+    let was_aggregated = old.and_then(RoleRules::of).is_some_and(|role| role.aggregation.is_some());
+    let is_aggregated = was_aggregated || role.aggregation.is_some();
+    if is_aggregated && confirm(api, user, namespace, &everything()).is_err() {
         // It aggregates the rules of any role that others label.
         return Err(refused("must have cluster-admin privileges to use an aggregationRule".into()));
     }

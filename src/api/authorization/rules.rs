@@ -107,7 +107,7 @@ fn covers_whole(held: &PolicyRule, requested: &PolicyRule) -> bool {
         && within(list(&held.non_resource_urls), list(&requested.non_resource_urls))
         && (names.is_empty()
             || (!list(&requested.resource_names).is_empty()
-                && within(names, list(&requested.resource_names))))
+                && list(&requested.resource_names).iter().all(|name| names.contains(name))))
 }
 
 fn singles(rule: &PolicyRule) -> impl Iterator<Item = Subrule<'_>> {

@@ -1,6 +1,6 @@
 //! Tables of permissions by the default roles and by changing bindings.
 
-use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use serde_json::{Value, json};
 
 use super::*;
@@ -281,6 +281,39 @@ async fn users_cannot_grant_permissions_they_lack_sec_4() {
     assert!(as_user(&api, Some(user("t")), Kind::RoleBinding, view("cluster-admin")).is_err());
 }
 
+/// Regression: with the right to update ClusterRoles, a user could label `cluster-admin` so that `edit` included its
+/// rules, or end the aggregation of a role.
+#[tokio::test]
+async fn labels_of_a_role_need_its_permissions_sec_4() {
+    let api = api();
+    let updates = json!([{"apiGroups": [GROUP], "resources": ["clusterroles"], "verbs": ["update"]}]);
+    create(&api, Kind::ClusterRole, json!({"metadata": {"name": "updates"}, "rules": updates}));
+    let aggregates = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
+    create(
+        &api,
+        Kind::ClusterRole,
+        json!({"metadata": {"name": "aggregates"}, "aggregationRule": aggregates}),
+    );
+    bind(&api, None, "updates", ("ClusterRole", "updates"), json!({"kind": "User", "name": "u"}));
+    let update = |user: User, name: &str, edit: fn(&mut ClusterRole)| {
+        let mut role = Object::clone(&api.get(Kind::ClusterRole, &Key::new("", name)).unwrap());
+        role.change::<ClusterRole, _>(edit).unwrap();
+        let options = WriteOptions { user: Some(std::sync::Arc::new(user)), ..WriteOptions::default() };
+        api.update(&role, crate::Part::Main, &options).map(drop).map_err(|error| error.code())
+    };
+    let label: fn(&mut ClusterRole) = |role| {
+        let labels = role.metadata.labels.get_or_insert_default();
+        labels.insert("rbac.authorization.k8s.io/aggregate-to-edit".into(), "true".into());
+    };
+    let disown: fn(&mut ClusterRole) = |role| role.aggregation_rule = None;
+    let finalize: fn(&mut ClusterRole) = |role| role.metadata.finalizers = Some(vec!["example.com/f".into()]);
+    assert_eq!(update(user("u"), "cluster-admin", label), Err(403));
+    assert_eq!(update(user("u"), "aggregates", disown), Err(403));
+    assert_eq!(update(user("u"), "updates", label), Ok(()));
+    assert_eq!(update(user("u"), "cluster-admin", finalize), Ok(()));
+    assert_eq!(update(User::owner(), "cluster-admin", label), Ok(()));
+}
+
 #[test]
 fn rule_coverage_is_computed_exactly_sec_4() {
     let rule = |text: &str| -> PolicyRule {
@@ -308,6 +341,11 @@ fn rule_coverage_is_computed_exactly_sec_4() {
             "verbs: get; groups: core; resources: pods; names: a",
             "verbs: get; groups: core; resources: pods",
             "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\"]}",
+        ),
+        (
+            "verbs: get; groups: core; resources: pods; names: *",
+            "verbs: get; groups: core; resources: pods; names: a",
+            "{APIGroups:[\"\"], Resources:[\"pods\"], ResourceNames:[\"a\"], Verbs:[\"get\"]}",
         ),
         ("verbs: get; groups: apps; resources: */scale", "verbs: get; groups: apps; resources: a/scale", ""),
         (
