@@ -1,5 +1,7 @@
 //! JSON patch (RFC 6902).
 
+use json_patch::PatchOperation;
+use json_patch::jsonptr::{Pointer, PointerBuf};
 use serde_json::Value;
 
 use super::PatchError;
@@ -24,14 +26,15 @@ pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> 
     let mut patched = current.clone();
     let mut copied = 0;
     // One by one, so that the size is checked between operations.
-    for operation in patch.0 {
-        if let json_patch::PatchOperation::Copy(copy) = &operation {
+    for mut operation in patch.0 {
+        replace_negative_indexes(&mut operation, &patched);
+        if let PatchOperation::Copy(copy) = &operation {
             copied += copy.from.resolve(&patched).map_or(0, weight);
             if copied > MAX_COPIED_BYTES {
                 return Err(PatchError::TooLarge(format!("limit is {MAX_COPIED_BYTES}")));
             }
         }
-        if let json_patch::PatchOperation::Test(test) = &operation
+        if let PatchOperation::Test(test) = &operation
             && is_absent(&patched, test)
         {
             // An absent field is null, as in the API server's patch library: clients that add the first
@@ -47,15 +50,55 @@ pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> 
     Ok(patched)
 }
 
+/// Replaces negative indexes, which RFC 6902 does not have and the API server's patch library has: -1 is the last element
+/// of a list, or the place after it if the operation adds an element.
+fn replace_negative_indexes(operation: &mut PatchOperation, document: &Value) {
+    use PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
+    match operation {
+        Add(o) => o.path = with_positions(&o.path, document, 1),
+        Remove(o) => o.path = with_positions(&o.path, document, 0),
+        Replace(o) => o.path = with_positions(&o.path, document, 0),
+        Test(o) => o.path = with_positions(&o.path, document, 0),
+        Copy(o) => {
+            o.from = with_positions(&o.from, document, 0);
+            o.path = with_positions(&o.path, document, 1);
+        }
+        // The removal may shorten the list that gets the element.
+        Move(o) => o.from = with_positions(&o.from, document, 0),
+    }
+}
+
+/// Returns the path with positions instead of negative indexes; `places_after` is the number of places after the last
+/// element that the path may name.
+fn with_positions(path: &Pointer, document: &Value, places_after: usize) -> PointerBuf {
+    let mut result = PointerBuf::new();
+    let mut parent = Some(document);
+    let mut remaining = path.count();
+    for token in path.tokens() {
+        remaining -= 1;
+        let after = if remaining == 0 { places_after } else { 0 };
+        let negative = token.decoded().parse::<isize>().ok().filter(|index| *index < 0);
+        let list = parent.and_then(Value::as_array);
+        let position =
+            list.zip(negative).and_then(|(list, index)| (list.len() + after).checked_add_signed(index));
+        match position {
+            Some(position) => result.push_back(position.to_string()),
+            None => result.push_back(token),
+        }
+        parent = result.resolve(document).ok();
+    }
+    result
+}
+
 /// Returns true if a test refers to an absent field of an existing object.
 fn is_absent(document: &Value, test: &json_patch::TestOperation) -> bool {
     let Some((parent, _)) = test.path.split_back() else { return false };
     test.path.resolve(document).is_err() && parent.resolve(document).is_ok_and(Value::is_object)
 }
 
-fn refused(operation: &json_patch::PatchOperation, kind: &json_patch::PatchErrorKind) -> PatchError {
+fn refused(operation: &PatchOperation, kind: &json_patch::PatchErrorKind) -> PatchError {
+    use PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
     use json_patch::PatchErrorKind::TestFailed;
-    use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
     let (name, path) = match operation {
         Add(o) => ("add", &o.path),
         Remove(o) => ("remove", &o.path),
@@ -116,6 +159,33 @@ mod tests {
                 if expected.is_empty() { message.is_empty() } else { message.contains(expected) },
                 "{path}: {message}"
             );
+        }
+    }
+
+    /// Regression: indexes from the end of a list were refused.
+    #[test]
+    fn negative_indexes_count_from_the_end_api_2() {
+        let current = json!({"list": [1, 2, {"deep": [3]}], "-1": "key", "empty": []});
+        for (operation, path, expected) in [
+            (json!({"op": "remove", "path": "/list/-1"}), "/list", Some(json!([1, 2]))),
+            (json!({"op": "replace", "path": "/list/-2", "value": 9}), "/list/1", Some(json!(9))),
+            (json!({"op": "add", "path": "/list/-1", "value": 9}), "/list/3", Some(json!(9))),
+            (json!({"op": "add", "path": "/list/-4", "value": 9}), "/list/0", Some(json!(9))),
+            (
+                json!({"op": "add", "path": "/list/-1/deep/-1", "value": 4}),
+                "/list/2/deep",
+                Some(json!([3, 4])),
+            ),
+            (json!({"op": "test", "path": "/list/-3", "value": 1}), "/list/0", Some(json!(1))),
+            (json!({"op": "copy", "from": "/list/-2", "path": "/empty/-1"}), "/empty", Some(json!([2]))),
+            (json!({"op": "move", "from": "/list/-3", "path": "/empty/0"}), "/empty", Some(json!([1]))),
+            (json!({"op": "replace", "path": "/-1", "value": 9}), "/-1", Some(json!(9))),
+            (json!({"op": "remove", "path": "/list/-4"}), "", None),
+            (json!({"op": "add", "path": "/list/-5", "value": 9}), "", None),
+        ] {
+            let patched = apply(&current, json!([operation])).ok();
+            let found = patched.as_ref().and_then(|patched| patched.pointer(path)).cloned();
+            assert_eq!(found, expected, "{operation}");
         }
     }
 }
