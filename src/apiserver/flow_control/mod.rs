@@ -131,7 +131,8 @@ struct QueuedRequest<'a> {
 impl Drop for QueuedRequest<'_> {
     fn drop(&mut self) {
         self.of.metrics.waiting(self.flow.labels()).dec();
-        self.of.levels.lock().leave(&self.flow.0.schema.level, self.ticket);
+        let next = self.of.levels.lock().leave(&self.flow.0.schema.level, self.ticket);
+        seat(self.of, next);
     }
 }
 

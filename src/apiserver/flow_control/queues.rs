@@ -217,17 +217,20 @@ impl<W> PriorityLevels<W> {
         self.dispatch()
     }
 
-    /// Removes a waiting request; true if it was waiting.
-    pub(super) fn leave(&mut self, name: &str, place: QueueTicket) -> bool {
-        let Some(level) = self.by_name.get_mut(name) else { return false };
-        let Some(queue) = level.queues.get_mut(&place.queue) else { return false };
+    /// Removes a request if it waits; returns the requests that it held up and that get seats as a result.
+    pub(super) fn leave(&mut self, name: &str, place: QueueTicket) -> Vec<(QueueTicket, W)> {
+        let Some(level) = self.by_name.get_mut(name) else { return Vec::new() };
+        let Some(queue) = level.queues.get_mut(&place.queue) else { return Vec::new() };
         let before = queue.waiting.len();
         queue.waiting.retain(|one| one.ticket.ticket != place.ticket);
         let left = before - queue.waiting.len();
+        if left == 0 {
+            return Vec::new();
+        }
         level.waiting -= left;
         level.forget(place.queue);
         self.forget(name);
-        left > 0
+        self.dispatch()
     }
 
     /// Removes a deleted level after its last request.
@@ -480,7 +483,10 @@ mod tests {
         let first = runs(levels.arrive("a", 1, 1, "first"));
         let DispatchResult::Waits(second) = levels.arrive("a", 1, 1, "second") else { panic!() };
         let DispatchResult::Waits(_) = levels.arrive("a", 1, 1, "third") else { panic!() };
-        assert!(levels.leave("a", second) && !levels.leave("a", second));
+        for _ in 0..2 {
+            assert!(levels.leave("a", second).is_empty());
+            assert_eq!(levels.loads().next().unwrap().1.waiting, 1);
+        }
         levels.configure(&BTreeMap::new());
         assert_eq!(levels.loads().count(), 1);
         let (third, who) = levels.finish("a", first, MILLISECOND).pop().unwrap();
@@ -539,6 +545,17 @@ mod tests {
         assert_eq!(wide.seats, 4);
         assert!(matches!(levels.arrive("a", 2, 1, "narrow"), DispatchResult::Waits(_)));
         assert_eq!(levels.finish("a", wide, MILLISECOND).len(), 1);
+    }
+
+    /// Regression: the requests behind a wide one that timed out waited until another request ended.
+    #[test]
+    fn a_wide_request_that_leaves_lets_others_run_api_17() {
+        let mut levels = levels(4, &[("a", config(1, 0))]);
+        runs(levels.arrive("a", 1, 2, "running"));
+        let DispatchResult::Waits(wide) = levels.arrive("a", 1, 4, "wide") else { panic!() };
+        assert!(matches!(levels.arrive("a", 1, 1, "narrow"), DispatchResult::Waits(_)));
+        let dispatched = levels.leave("a", wide);
+        assert_eq!(dispatched.into_iter().map(|(_, who)| who).collect::<Vec<_>>(), ["narrow"]);
     }
 
     /// Regression: the request waited forever, because all other levels together held more seats than existed.
