@@ -50,6 +50,18 @@ impl Resource for EndpointSlice {
         }
     }
 
+    fn prepare_for_create(&mut self) {
+        self.metadata.generation = Some(1);
+    }
+
+    fn prepare_for_update(&mut self, old: &Self) {
+        let is_same = (&self.endpoints, &self.ports, &self.metadata.labels)
+            == (&old.endpoints, &old.ports, &old.metadata.labels);
+        if !is_same {
+            self.metadata.generation = Some(old.metadata.generation.unwrap_or(0) + 1);
+        }
+    }
+
     fn validate_create(&self, errors: &mut FieldErrors) {
         address_type(errors, self);
         endpoints(errors, self);

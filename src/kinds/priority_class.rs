@@ -39,6 +39,11 @@ impl Resource for PriorityClass {
         set_text(&mut self.preemption_policy, "PreemptLowerPriority");
     }
 
+    /// As in Kubernetes, the generation never changes: most of a class is immutable.
+    fn prepare_for_create(&mut self) {
+        self.metadata.generation = Some(1);
+    }
+
     fn validate(&self, errors: &mut FieldErrors) {
         let name = self.metadata.name.as_deref().unwrap_or_default();
         let value = self.value.unwrap_or(0);

@@ -58,3 +58,29 @@ fn annotations_of_a_deployment_count_as_changes_of_its_spec_api_5() {
         assert_eq!(new.meta().generation, Some(generation), "{annotation}");
     }
 }
+
+/// Regression: slices and priority classes had no generation.
+#[test]
+fn slices_and_priority_classes_have_a_generation_api_5() {
+    let create = |kind: Kind, value: Value| {
+        let mut new = Object::from_value(kind, value).unwrap();
+        built_in(kind).prepare_for_create(&mut new);
+        new
+    };
+    let class = create(Kind::PriorityClass, json!({"value": 1}));
+    let slice = create(Kind::EndpointSlice, json!({"addressType": "IPv4", "endpoints": []}));
+    assert_eq!((class.meta().generation, slice.meta().generation), (Some(1), Some(1)));
+    for (field, value, generation) in [
+        ("/metadata/annotations", json!({"a": "b"}), 1),
+        ("/metadata/labels", json!({"a": "b"}), 2),
+        ("/endpoints", json!([{"addresses": ["10.0.0.1"]}]), 2),
+        ("/ports", json!([{"port": 80}]), 2),
+    ] {
+        let mut next = json!({"addressType": "IPv4", "endpoints": [], "ports": null,
+            "metadata": {"generation": 1, "annotations": {}, "labels": null}});
+        *next.pointer_mut(field).unwrap() = value;
+        let mut next = Object::from_value(Kind::EndpointSlice, next).unwrap();
+        built_in(Kind::EndpointSlice).prepare_for_update(&mut next, &slice);
+        assert_eq!(next.meta().generation, Some(generation), "{field}");
+    }
+}
