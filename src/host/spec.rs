@@ -210,6 +210,9 @@ pub struct ContainerSpec {
     /// CPU request in thousandths of a core: its share when processes compete for CPU time.
     #[serde(default)]
     pub cpu_request_millicores: Option<u64>,
+    /// CPU request of its whole pod in thousandths of a core: the pod's share when pods compete for CPU time.
+    #[serde(default)]
+    pub pod_cpu_request_millicores: Option<u64>,
     /// The kernel's preference for killing the container's processes when the machine's memory runs out, from -1000 to
     /// 1000. The processes keep the host's own value if it is higher.
     #[serde(default)]
@@ -239,4 +242,7 @@ pub struct ResourceLimits {
     pub cpu_millicores: Option<u64>,
     /// CPU request in thousandths of a core: its share when processes compete for CPU time.
     pub cpu_request_millicores: Option<u64>,
+    /// CPU request of the container's whole pod, which changes with the container's.
+    #[serde(default)]
+    pub pod_cpu_request_millicores: Option<u64>,
 }

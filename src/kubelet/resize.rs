@@ -14,7 +14,7 @@ use super::runtime::ResourceLimits;
 use super::spec::{self, Role};
 use base::sort::CollectMap;
 use object::quantity::{Amount, ResourceList};
-use object::resources::{pod_level_resources, pod_requests};
+use object::resources::{pod_level_resources, spec_requests};
 
 /// The state of a pod's resizes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -169,24 +169,31 @@ pub(crate) fn limits(resources: Option<&ResourceRequirements>) -> ResourceLimits
         memory_bytes: limit("memory").and_then(|a| u64::try_from(a.units()).ok()),
         cpu_millicores: limit("cpu").and_then(millis),
         cpu_request_millicores: request.and_then(millis),
+        pod_cpu_request_millicores: None,
     }
 }
 
-/// Returns the limits of a container of this pod; a container without its own limit has the pod's.
-pub(crate) fn limits_of(pod: &Pod, resources: Option<&ResourceRequirements>) -> ResourceLimits {
-    let (own, whole) = (limits(resources), limits_of_pod(pod));
+/// Returns the limits of a container of this pod with its allocated resources; a container without its own limit has
+/// the pod's.
+pub(crate) fn limits_of(pod: &Pod, container: &Container, resize: &Resize) -> ResourceLimits {
+    let (own, whole) = (limits(resize.of(container)), limits_of_pod(pod));
     ResourceLimits {
         memory_bytes: own.memory_bytes.or(whole.memory_bytes),
         cpu_millicores: own.cpu_millicores.or(whole.cpu_millicores),
+        pod_cpu_request_millicores: cpu_request_of_pod(pod, resize),
         ..own
     }
 }
 
-/// Returns the limits of all containers of a pod together, and the CPU time that the whole pod requests.
+/// Returns the limits of all containers of a pod together, which no resize changes.
 pub(crate) fn limits_of_pod(pod: &Pod) -> ResourceLimits {
-    let whole = limits(pod_level_resources(spec::spec(pod)));
-    let requested = pod_requests(pod).get("cpu").copied().map_or(0, Amount::millis);
-    ResourceLimits { cpu_request_millicores: u64::try_from(requested).ok(), ..whole }
+    limits(pod_level_resources(spec::spec(pod)))
+}
+
+/// Returns the CPU request of the whole pod with its allocated resources.
+fn cpu_request_of_pod(pod: &Pod, resize: &Resize) -> Option<u64> {
+    let requested = spec_requests(&allocated_pod(pod, resize)).get("cpu").copied();
+    u64::try_from(requested.map_or(0, Amount::millis)).ok()
 }
 
 /// Explains why the memory limits cannot be lowered to the allocated amounts: a container or the pod uses more. Each
@@ -299,7 +306,23 @@ mod tests {
             {"name": "a", "resources": {"requests": {"cpu": "250m"}}},
             {"name": "b", "resources": {"requests": {"cpu": "1"}}}, {"name": "c"}]}}))
         .unwrap();
-        assert_eq!(limits_of_pod(&pod).cpu_request_millicores, Some(1250));
+        let share = |pod: &Pod, resize: &Resize| {
+            let container = &spec::app_containers(pod)[0];
+            limits_of(pod, container, resize).pod_cpu_request_millicores
+        };
+        let mut resize = Resize::default();
+        assert_eq!(share(&pod, &resize), Some(1250), "before its start");
+
+        resize.allocate(&pod);
+        let mut resized = pod.clone();
+        let request = json!({"requests": {"cpu": "50m"}});
+        resized.spec.as_mut().unwrap().containers[0].resources = serde_json::from_value(request).unwrap();
+        let reported = json!({"containerStatuses": [{"name": "a", "ready": true, "restartCount": 0, "image": "",
+            "imageID": "", "allocatedResources": {"cpu": "250m"}}]});
+        resized.status = serde_json::from_value(reported).unwrap();
+        assert_eq!(share(&resized, &resize), Some(1250), "the resize is not allocated");
+        resize.allocate(&resized);
+        assert_eq!(share(&resized, &resize), Some(1050), "the status still has the former request");
     }
 
     /// The texts are those that a 1.36 kubelet recorded.

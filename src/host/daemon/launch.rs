@@ -373,6 +373,7 @@ impl Host {
             memory_bytes: launch.spec.memory_limit_bytes,
             cpu_millicores: launch.spec.cpu_limit_millicores,
             cpu_request_millicores: launch.spec.cpu_request_millicores,
+            pod_cpu_request_millicores: launch.spec.pod_cpu_request_millicores,
         };
         let limits = Limits::new(&own, &pod.spec.limits, self.pod_pids_limit);
         let made = self.cgroups.make(&pod.spec.pod_uid, &id.0, &limits).map_err(os_error("control group"))?;

@@ -84,7 +84,7 @@ impl SyncPod<'_> {
     pub(super) async fn resize_container(&mut self, name: &str, id: &ContainerId) -> ActionResult {
         let Some((_, container)) = spec::container(&self.pod, name) else { return ActionResult::Next };
         let given = self.state.observed.resize.of(&container).cloned();
-        let limits = resize::limits_of(&self.pod, given.as_ref());
+        let limits = resize::limits_of(&self.pod, &container, &self.state.observed.resize);
         let done = match self.cannot_lower().await {
             Some(refusal) => Err(refusal),
             None => match self.node.runtime.resize_container(id, limits).await {

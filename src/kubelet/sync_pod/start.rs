@@ -11,6 +11,7 @@ use crate::environment::{self, EnvError, Sources};
 use crate::observed::{AttemptMemory, CreateError, FailedAttempt, HookState, ImageState, RestartBackOff};
 use crate::oom_score::oom_score_adj;
 use crate::probe::ProbeSet;
+use crate::resize::Resize;
 use crate::runtime::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, Image, Mount, RuntimeError, Seccomp,
 };
@@ -46,7 +47,7 @@ impl SyncPod<'_> {
         };
         let memory = Amount::in_list(Some(&self.node.config.capacity), "memory");
         let oom_score_adj = oom_score_adj(&self.pod, role, &container, memory.units());
-        let mut spec = container_spec(&self.pod, &container, resolved);
+        let mut spec = container_spec(&self.pod, &container, &self.state.observed.resize, resolved);
         (spec.attempt, spec.oom_score_adj) = (attempt, Some(oom_score_adj));
         spec.security.seccomp = match self.seccomp(&container).await {
             Ok(filter) => filter,
@@ -230,8 +231,13 @@ struct ResolvedContainer {
 }
 
 /// The runtime's spec of a container of the pod.
-fn container_spec(pod: &Pod, container: &Container, resolved: ResolvedContainer) -> ContainerSpec {
-    let limits = resize::limits_of(pod, container.resources.as_ref());
+fn container_spec(
+    pod: &Pod,
+    container: &Container,
+    resize: &Resize,
+    resolved: ResolvedContainer,
+) -> ContainerSpec {
+    let limits = resize::limits_of(pod, container, resize);
     let (run_as_user, run_as_group) = security::user(pod, container);
     let ephemeral = spec::ephemeral_containers(pod).iter().find(|e| e.name == container.name);
     ContainerSpec {
@@ -250,6 +256,7 @@ fn container_spec(pod: &Pod, container: &Container, resolved: ResolvedContainer)
         memory_limit_bytes: limits.memory_bytes,
         cpu_limit_millicores: limits.cpu_millicores,
         cpu_request_millicores: limits.cpu_request_millicores,
+        pod_cpu_request_millicores: limits.pod_cpu_request_millicores,
         oom_score_adj: None,
         run_as_user,
         run_as_group,
@@ -314,7 +321,7 @@ mod tests {
             args: words("args"),
             ..ResolvedContainer::default()
         };
-        container_spec(&pod, &container, resolved)
+        container_spec(&pod, &container, &Resize::default(), resolved)
     }
 
     #[test]
@@ -331,6 +338,7 @@ mod tests {
             name: "plain".into(),
             command: vec!["resolved".into()],
             args: vec!["args".into()],
+            pod_cpu_request_millicores: Some(1000),
             termination_message_path: "/dev/termination-log".into(),
             ..ContainerSpec::default()
         };

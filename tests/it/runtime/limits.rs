@@ -30,6 +30,7 @@ async fn limits_change_while_it_runs() {
         memory_bytes: Some(32 << 20),
         cpu_millicores: Some(500),
         cpu_request_millicores: Some(100),
+        pod_cpu_request_millicores: Some(500),
     };
     node.runtime.resize_container(&record.id, limits).await.unwrap();
     let cpu = !node.runtime.isolation()["podium.dev/limits"].contains("cpu not limited");
@@ -37,6 +38,8 @@ async fn limits_change_while_it_runs() {
         let held = group(&record, "cpu").expect("its processes are in a group now");
         let read = |file: &str| read_optional(held.join(file));
         assert!(read("cpu.cfs_quota_us") == "50000\n" || read("cpu.max") == "50000 100000\n");
+        // Its pod's share changes, too.
+        assert!(read("../cpu.shares") == "512\n" || read("../cpu.weight") == "20\n");
     }
     let go = vec!["touch".to_owned(), "/tmp/go".to_owned()];
     node.runtime.exec_sync(&record.id, go, std::time::Duration::from_secs(30)).await.unwrap();

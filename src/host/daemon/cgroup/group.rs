@@ -448,16 +448,20 @@ mod tests {
                 hierarchy(directory.path(), false, &[Controller::Memory]),
             ],
         };
-        let own = crate::ResourceLimits::default();
+        let own = crate::ResourceLimits {
+            pod_cpu_request_millicores: Some(250),
+            ..crate::ResourceLimits::default()
+        };
         let pod = crate::ResourceLimits {
             memory_bytes: Some(32 << 20),
             cpu_millicores: Some(500),
-            cpu_request_millicores: None,
+            ..crate::ResourceLimits::default()
         };
         let group = cgroups.make("pod", "c1", &Limits::new(&own, &pod, None)).unwrap().unwrap();
         let read = |file: &str| fs::read_to_string(directory.path().join(file)).unwrap();
         assert_eq!(read("unified/pod/memory.max"), "33554432");
         assert_eq!(read("unified/pod/cpu.max"), "50000 100000");
+        assert_eq!(read("unified/pod/cpu.weight"), "10");
         assert_eq!(read("unified/pod/c1/memory.max"), "max");
         assert_eq!(read("unified/pod/c1/cpu.weight"), "1", "it requests nothing");
         assert_eq!(read("memory/pod/memory.limit_in_bytes"), "33554432");

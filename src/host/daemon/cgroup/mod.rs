@@ -85,7 +85,7 @@ impl Limits {
             pod_pids,
             pod_memory_bytes: pod.memory_bytes,
             pod_cpu_millicores: pod.cpu_millicores,
-            pod_cpu_request_millicores: pod.cpu_request_millicores,
+            pod_cpu_request_millicores: own.pod_cpu_request_millicores,
         }
     }
 
