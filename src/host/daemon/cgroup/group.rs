@@ -469,6 +469,20 @@ mod tests {
     }
 
     #[test]
+    fn a_container_without_cpu_request_competes_within_its_pod_pod_12() {
+        let directory = tempfile::tempdir().unwrap();
+        let cgroups = crate::daemon::cgroup::Cgroups {
+            hierarchies: vec![hierarchy(directory.path(), true, &[Controller::Cpu])],
+        };
+        let of_pod = |millis| Limits { pod_cpu_request_millicores: Some(millis), ..Limits::default() };
+        assert!(cgroups.make("idle", "c", &of_pod(0)).unwrap().is_none(), "its pod requests nothing");
+        assert!(cgroups.make("pod", "c", &of_pod(250)).unwrap().is_some());
+        let read = |file: &str| fs::read_to_string(directory.path().join(file)).unwrap();
+        assert_eq!(read("unified/pod/cpu.weight"), "10");
+        assert_eq!(read("unified/pod/c/cpu.weight"), "1");
+    }
+
+    #[test]
     fn a_container_without_enforceable_limits_gets_no_cgroup() {
         let directory = tempfile::tempdir().unwrap();
         let cgroups = crate::daemon::cgroup::Cgroups {

@@ -92,7 +92,10 @@ impl Limits {
     fn uses(&self, controller: Controller) -> bool {
         match controller {
             Controller::Cpu => {
-                self.cpu_millicores.or(self.cpu_request_millicores).or(self.pod_cpu_millicores).is_some()
+                // In a pod with CPU requests, a container without one has the smallest share of the pod's time.
+                let of_pod = self.pod_cpu_request_millicores.filter(|millis| *millis > 0);
+                let own = self.cpu_millicores.or(self.cpu_request_millicores);
+                own.or(self.pod_cpu_millicores).or(of_pod).is_some()
             }
             Controller::Memory => self.memory_bytes.or(self.pod_memory_bytes).is_some(),
             Controller::Pids => self.pod_pids.is_some(),
