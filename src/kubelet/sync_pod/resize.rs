@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::Pod;
 
 use super::{ActionResult, SyncPod};
 use crate::admit::ResizeRefusal;
 use crate::observed::ObservedPod;
 use crate::resize::{self, FailedResize, PendingResize};
-use crate::runtime::{ContainerId, RuntimeError};
+use crate::runtime::{ContainerId, ContainerRecord, RuntimeError};
 use crate::{plan, spec, volumes};
 use base::clock::saturating_after;
 use reconcile::EventType;
@@ -35,7 +35,7 @@ impl SyncPod<'_> {
                 self.state.observed.resize.allocate(&self.pod);
                 self.state.refresh |= volumes::shows_itself(&self.pod);
                 // A container that starts later has the new resources from its start.
-                if in_progress(&self.pod, &self.state.observed) {
+                if is_in_progress(&self.pod, &self.state.observed, |record| record.exit.is_none()) {
                     self.record_resize(EventType::Normal, "ResizeStarted", "started", None);
                     self.state.observed.resize.started = Some(self.pod.metadata.generation.unwrap_or(0));
                 }
@@ -69,10 +69,8 @@ impl SyncPod<'_> {
     pub(super) fn record_end_of_resize(&mut self) {
         let observed = &self.state.observed;
         // A container that ended for its resize has completed it once it runs again.
-        let ended = |c: &Container| observed.latest(&c.name).is_some_and(|r| observed.restarts_for_change(r));
-        let waits = in_progress(&self.pod, observed)
-            || resize::resizable(&self.pod).any(|(_, container)| ended(container));
-        if observed.resize.started.is_none() || waits {
+        let counts = |record: &ContainerRecord| record.exit.is_none() || observed.restarts_for_change(record);
+        if observed.resize.started.is_none() || is_in_progress(&self.pod, observed, counts) {
             return;
         }
         let resize = &mut self.state.observed.resize;
@@ -145,10 +143,10 @@ impl SyncPod<'_> {
     }
 }
 
-/// Returns true if a running container does not have its allocated resources yet.
-fn in_progress(pod: &Pod, observed: &ObservedPod) -> bool {
+/// Returns true if an attempt that counts does not have its container's allocated resources yet.
+fn is_in_progress(pod: &Pod, observed: &ObservedPod, counts: impl Fn(&ContainerRecord) -> bool) -> bool {
     resize::resizable(pod).any(|(_, container)| {
-        let record = observed.latest(&container.name).filter(|r| r.exit.is_none());
+        let record = observed.latest(&container.name).filter(|record| counts(record));
         let attempt = record.and_then(|record| observed.current(record));
         attempt.is_some_and(|a| !resize::same(a.resources.as_ref(), observed.resize.of(container)))
     })

@@ -1,5 +1,6 @@
 //! Resizes of running pods through the API, on a node without processes, which enforces no limits.
 
+use super::registry_pulls::{image, registry};
 use super::*;
 use crate::runtime::hollow::HollowLoad;
 use api::{Part, WriteOptions};
@@ -65,6 +66,29 @@ async fn cpu_changes_in_place_and_memory_by_a_restart_as_the_policy_says_pod_12(
     assert!(events_of(&scene, "BackOff").is_empty(), "it did not fail");
     scene.until(&key, "over", |s| condition(s, "PodResizeInProgress").is_empty()).await;
     assert_eq!(events_of(&scene, "ResizeCompleted").len(), 2);
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_completes_while_another_container_waits_for_its_new_image_pod_12() {
+    let scene = KubeletFixture::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
+    registry(&scene, Duration::from_mins(10), |_| Ok(image()));
+    let key = scene.create(json!({"containers": [
+        {"name": "a", "image": "pause:3.9", "resources": sized("1", "64Mi")},
+        {"name": "b", "image": "pause:3.9"}]}));
+    scene.until(&key, "ready", is_ready).await;
+    let change = |pod: &mut Pod| {
+        pod.spec.as_mut().unwrap().containers[1].image = Some("registry.example/me/app:v1".into());
+        Ok(())
+    };
+    scene.api.modify(&key, change).unwrap();
+    scene.until(&key, "pulling", |s| show(s).contains("b=ContainerCreating")).await;
+
+    resize(&scene, &key, &sized("2", "64Mi"));
+    scene.until(&key, "completed", |_| !events_of(&scene, "ResizeCompleted").is_empty()).await;
+    assert!(show(&scene.status(&key)).contains("b=ContainerCreating"), "the image is still being pulled");
+    scene.until(&key, "restarted", |s| show(s).contains("b=ready/1")).await;
+    assert_eq!(events_of(&scene, "ResizeCompleted").len(), 1);
     scene.tasks.stop().await;
 }
 
