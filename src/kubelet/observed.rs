@@ -166,7 +166,12 @@ pub(crate) enum ImageState {
         waited: Option<Duration>,
     },
     /// It was pulled a moment ago: the next start uses it without asking the registry again.
-    Pulled(Image),
+    Pulled {
+        /// The image, as the pod named it when it was pulled.
+        name: String,
+        /// The image that is present.
+        image: Image,
+    },
     /// The pull failed.
     Failed {
         /// The image, as the pod named it when it was pulled.
@@ -188,12 +193,12 @@ impl ImageState {
         matches!(self, Self::Pulling { end: PullEnd::At(_), .. })
     }
 
-    /// The image that the runtime pulls, or whose pull failed.
+    /// The image that the runtime pulls or pulled for the next start, or whose pull failed, as the pod named it.
     pub(crate) fn requested_image(&self) -> Option<&str> {
         match self {
-            Self::Pulling { end: PullEnd::Event { image, .. }, .. } | Self::Failed { image, .. } => {
-                Some(image)
-            }
+            Self::Pulling { end: PullEnd::Event { image: name, .. }, .. }
+            | Self::Pulled { name, .. }
+            | Self::Failed { image: name, .. } => Some(name),
             _ => None,
         }
     }
@@ -211,7 +216,7 @@ impl ImageState {
     /// The image that is present.
     pub(crate) fn present(&self) -> Option<&Image> {
         match self {
-            Self::Present(image) | Self::Pulled(image) => Some(image),
+            Self::Present(image) | Self::Pulled { image, .. } => Some(image),
             _ => None,
         }
     }
@@ -316,12 +321,11 @@ impl ObservedPod {
         self.containers.get(name).map_or(&*NO_MEMORY, |memory| memory)
     }
 
-    /// Returns true if an image is being pulled, or its pull failed.
-    pub(crate) fn awaits_image(&self) -> bool {
+    /// Returns true if an image is being pulled or was pulled for the next start, or its pull failed.
+    pub(crate) fn has_pulls(&self) -> bool {
         let mut of_containers = self.containers.values().map(|memory| &memory.image);
-        let awaited =
-            |image: &ImageState| matches!(image, ImageState::Pulling { .. } | ImageState::Failed { .. });
-        of_containers.any(awaited) || self.volume_images.values().any(awaited)
+        let is_pull = |image: &ImageState| !matches!(image, ImageState::Unknown | ImageState::Present(_));
+        of_containers.any(is_pull) || self.volume_images.values().any(is_pull)
     }
 
     /// The state of an image.

@@ -135,7 +135,7 @@ impl View<'_> {
         let shown_image = if record.exit.is_none() { record.image.clone() } else { image };
         let image_id = match &memory.image {
             _ if record.exit.is_none() => record.image_id.clone(),
-            ImageState::Present(image) | ImageState::Pulled(image) => image.image_id.clone(),
+            ImageState::Present(image) | ImageState::Pulled { image, .. } => image.image_id.clone(),
             ImageState::Failed { .. } | ImageState::Pulling { .. } => String::new(),
             ImageState::Unknown => record.image_id.clone(),
         };

@@ -62,7 +62,7 @@ impl SyncPod<'_> {
 
     async fn ensure_image_exists(&mut self, needed: &NeededImage) -> Result<Image, ActionResult> {
         let NeededImage { user, reference: image, policy } = needed;
-        if let ImageState::Pulled(pulled) = self.state.observed.image(user) {
+        if let ImageState::Pulled { image: pulled, .. } = self.state.observed.image(user) {
             return Ok(pulled.clone());
         }
         self.simulate_pull(needed)?;
@@ -156,7 +156,7 @@ impl SyncPod<'_> {
     /// Forgets pulls that no longer count: those of images that a user has replaced, with the back-off of failed ones,
     /// and those that a fault delayed, once it has ended.
     pub(super) fn forget_outdated_pulls(&mut self) {
-        if !self.state.observed.awaits_image() {
+        if !self.state.observed.has_pulls() {
             return;
         }
         let pod = self.pod.clone();
@@ -197,7 +197,7 @@ impl SyncPod<'_> {
             }
             PullState::Over(Ok(pulled), took) => {
                 let size = pulled.size_bytes;
-                *known = ImageState::Pulled(pulled);
+                *known = ImageState::Pulled { name: image.to_owned(), image: pulled };
                 self.state.pulls.remove(user);
                 self.node.images.lock().forget(image);
                 let took = go_duration(took);

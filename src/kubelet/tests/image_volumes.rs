@@ -2,9 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
+use futures::FutureExt;
+
 use super::registry_pulls::{image, registry};
 use super::*;
-use crate::runtime::{PullProgress, RuntimeError};
+use crate::runtime::{ImagePull, PullProgress, RuntimeError};
 
 const DATA: &str = "registry.example/data:1";
 
@@ -48,6 +50,34 @@ async fn a_volumes_image_is_pulled_once_for_all_containers_img_11() {
     scene.exit(&key, "a", 1).await;
     scene.until(&key, "restarted", |s| show(s).contains("a=ready/1")).await;
     assert_eq!(started.load(Ordering::SeqCst), 1);
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_image_replaces_one_that_was_pulled_before_the_volumes_img_11() {
+    let scene = KubeletFixture::new().await;
+    scene.runtime.set_registry(Arc::new(|pull: &ImagePull| {
+        let delay = Duration::from_secs(if pull.image == DATA { 60 } else { 1 });
+        async move {
+            tokio::time::sleep(delay).await;
+            Ok(image())
+        }
+        .boxed()
+    }));
+    let [former, new] = ["registry.example/me/app:v1", "registry.example/me/app:v2"];
+    let mut spec = pod("IfNotPresent");
+    spec["containers"][0]["image"] = json!(former);
+    let key = scene.create(spec);
+    let has = |event: &str| scene.events().iter().any(|known| known.starts_with(event));
+    scene.until(&key, "pulled", |_| has(&format!("Pulled: Successfully pulled image \"{former}\""))).await;
+    let change = |pod: &mut Pod| {
+        pod.spec.as_mut().unwrap().containers[0].image = Some(new.into());
+        Ok(())
+    };
+    scene.api.modify(&key, change).unwrap();
+    scene.until(&key, "ready", is_ready).await;
+    assert!(has(&format!("Pulled: Successfully pulled image \"{new}\"")));
+    assert!(!has("Failed: "), "{:#?}", scene.events());
     scene.tasks.stop().await;
 }
 
