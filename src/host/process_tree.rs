@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_reaped_command_may_be_another_processs_pod_10() {
+    fn the_number_of_a_reaped_command_may_be_reused_pod_10() {
         let all = [process(10, 1, 10), process(11, 10, 10)];
         assert_eq!(command(&all, 10, false), BTreeSet::from([10, 11]));
         assert!(command(&all, 10, true).is_empty());
