@@ -316,13 +316,19 @@ fn on_machine(volume: &Volume, dir: &Path, owners: Owners) -> Result<(), String>
         // The directory stays as the pod's containers left it.
         return Ok(());
     }
-    let failed = |error: io::Error| error.to_string();
-    std::fs::create_dir_all(dir).map_err(failed)?;
-    set_mode(dir, memory::mode(source)).map_err(failed)?;
-    match owners.group {
-        Some(group) => ownership::set_group(dir, group, ownership::WRITABLE.directory).map_err(failed),
-        None => Ok(()),
+    make_empty_dir(dir, memory::mode(source), owners).map_err(|error| error.to_string())
+}
+
+/// Creates the directory of an emptyDir. It gets its name last: a directory of that name has its mode and its group.
+fn make_empty_dir(dir: &Path, mode: u32, owners: Owners) -> io::Result<()> {
+    // The names of volumes have no dots.
+    let new = dir.with_extension("new");
+    std::fs::create_dir_all(&new)?;
+    set_mode(&new, mode)?;
+    if let Some(group) = owners.group {
+        ownership::set_group(&new, group, ownership::WRITABLE.directory)?;
     }
+    std::fs::rename(new, dir)
 }
 
 fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
@@ -391,6 +397,21 @@ mod tests {
         set_mode(&place, 0o700).unwrap();
         set_up(&volume, &place, &VolumeBacking::Nothing, owners, dir.path()).unwrap();
         assert_eq!(about(), (4711, 0o700), "a refresh leaves it as it is");
+    }
+
+    #[test]
+    fn an_empty_dir_without_its_group_is_incomplete_vol_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("v");
+        let volume: Volume =
+            serde_json::from_value(serde_json::json!({"name": "v", "emptyDir": {}})).unwrap();
+        let owners = Owners { group: Some(4711), ..Owners::default() };
+        let is_made = on_machine(&volume, &place, owners).is_ok();
+        // Only root may give files to other groups.
+        assert_eq!(is_made, rustix::process::geteuid().is_root());
+        assert_eq!(place.exists(), is_made, "a retry must not take it for a complete one");
+        on_machine(&volume, &place, Owners::default()).unwrap();
+        assert!(place.exists());
     }
 
     /// VOL-2: a volume keeps the group of the pod that uses it; once unused, it takes the next pod's.
