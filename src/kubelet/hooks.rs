@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Container, LifecycleHandler};
+use k8s_openapi::api::core::v1::{Container, HTTPGetAction, LifecycleHandler};
 
 use super::probe::check::{self, Target};
 
@@ -40,15 +40,7 @@ pub(super) async fn run(
             return Ok(());
         }
         if let Some(get) = &hook.http_get {
-            return check::http_get(
-                &*target.runtime.dialer(),
-                target.endpoint,
-                container,
-                get,
-                "kube-lifecycle/1.37",
-            )
-            .await
-            .map(|_| ());
+            return http_get(target, container, get).await;
         }
         if let Some(socket) = &hook.tcp_socket {
             return check::tcp_connect(&*target.runtime.dialer(), target.endpoint, container, socket).await;
@@ -59,4 +51,23 @@ pub(super) async fn run(
         Ok(result) => result,
         Err(_) => Err("the hook did not finish within the grace period".into()),
     }
+}
+
+/// Sends a hook's request; any status is a success. As in Kubernetes, a server without TLS gets an HTTPS request again
+/// as HTTP, without credentials.
+async fn http_get(target: &Target, container: &Container, get: &HTTPGetAction) -> Result<(), String> {
+    let Err(error) = send(target, container, get).await else { return Ok(()) };
+    if !error.ends_with(check::PLAIN_HTTP) {
+        return Err(error);
+    }
+    let mut plain = HTTPGetAction { scheme: Some("HTTP".into()), ..get.clone() };
+    if let Some(headers) = &mut plain.http_headers {
+        headers.retain(|header| !header.name.eq_ignore_ascii_case("authorization"));
+    }
+    Box::pin(send(target, container, &plain)).await.map_err(|_| error)
+}
+
+async fn send(target: &Target, container: &Container, get: &HTTPGetAction) -> Result<(), String> {
+    let dialer = target.runtime.dialer();
+    check::http_get(&*dialer, target.endpoint, container, get, "kube-lifecycle/1.37").await.map(|_| ())
 }

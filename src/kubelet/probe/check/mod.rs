@@ -14,7 +14,7 @@ use crate::runtime::{ContainerId, Runtime, RuntimeError};
 use crate::spec;
 use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
-pub(crate) use http::http_get;
+pub(crate) use http::{PLAIN_HTTP, http_get};
 use object::low_ports::LowPorts;
 
 /// The target of a probe or hook.
@@ -260,7 +260,9 @@ mod tests {
         let target = target();
         for (hook, fails) in [
             (json!({"httpGet": {"port": ok}}), false),
+            (json!({"httpGet": {"port": ok, "scheme": "HTTPS"}}), false),
             (json!({"httpGet": {"port": closed_port}}), true),
+            (json!({"httpGet": {"port": closed_port, "scheme": "HTTPS"}}), true),
             (json!({"tcpSocket": {"port": ok}}), false),
             (json!({"tcpSocket": {"port": closed_port}}), true),
         ] {
