@@ -114,6 +114,8 @@ pub mod annotation {
     pub const PODIUM_FENCE_AFTER: &str = "podium.dev/fence-after";
     /// On an object that a scenario created: the scenario's uid. Only these are deleted at its end.
     pub const PODIUM_MADE_BY_SCENARIO: &str = "podium.dev/made-by-scenario";
+    /// On the snapshot of the state before a restore: the restore's uid.
+    pub const PODIUM_BEFORE_RESTORE: &str = "podium.dev/before-restore";
     /// On a fork's first restore, before which no snapshot is taken, since there is no state to return to.
     pub const PODIUM_FIRST_RESTORE: &str = "podium.dev/of-nothing";
 }

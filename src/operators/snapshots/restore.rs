@@ -18,11 +18,11 @@ use extension::cluster_snapshot::{
 use ipnet::IpNet;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use object::conditions::{self, ConditionStatus};
 use object::owner::is_terminating;
 use object::pod::is_mirror;
-use object::well_known::annotation::PODIUM_FIRST_RESTORE;
+use object::well_known::annotation::{PODIUM_BEFORE_RESTORE, PODIUM_FIRST_RESTORE};
 use object::{Key, Kind, Object, SharedObject, TypedKind};
 use reconcile::{ignore_not_found, preconditions};
 
@@ -98,7 +98,7 @@ impl<H: SnapshotHooks> SnapshotController<H> {
     }
 
     /// Takes a snapshot of the current state, so that a restore can be undone, and returns its name. A previous attempt
-    /// may have created the object; a snapshot that is older than the restore has another state, and stays as it is.
+    /// may have created the object; a snapshot without the restore's uid may have another state, and stays as it is.
     async fn take_before(&self, restore: &SharedObject<ClusterRestore>) -> Result<String, SnapshotFailure> {
         let mut number = 1;
         loop {
@@ -106,24 +106,29 @@ impl<H: SnapshotHooks> SnapshotController<H> {
             let name: String =
                 format!("before-{}", restore.name()).chars().take(253 - suffix.len()).collect();
             let name = format!("{}{suffix}", name.trim_end_matches(['.', '-']));
+            let annotation = (PODIUM_BEFORE_RESTORE.to_owned(), restore.uid().to_owned());
             let made = ClusterSnapshot {
-                metadata: Key::new("", name.as_str()).metadata(),
+                metadata: ObjectMeta {
+                    annotations: Some([annotation].into()),
+                    ..Key::new("", name.as_str()).metadata()
+                },
                 spec: ClusterSnapshotSpec { claims: restore.spec.claims },
                 status: None,
             };
-            let exists = match self.api.create_as(made) {
-                Ok(_) => false,
-                Err(error) if error.is_already_exists() => true,
-                Err(error) => return Err(error.into()),
-            };
-            let snapshot = self.api.get_as::<ClusterSnapshot>(&Key::new("", name.as_str()))?;
-            let is_older = snapshot.metadata.creation_timestamp < restore.metadata.creation_timestamp;
-            if exists && (is_older || is_terminating(&snapshot.metadata)) {
-                number += 1;
-                continue;
+            if let Err(error) = self.api.create_as(made)
+                && !error.is_already_exists()
+            {
+                return Err(error.into());
             }
-            self.sync_snapshot(&snapshot).await?;
-            return Ok(name);
+            let snapshot = self.api.get_as::<ClusterSnapshot>(&Key::new("", name.as_str()))?;
+            let annotations = snapshot.metadata.annotations.as_ref();
+            let its_restore = annotations.and_then(|all| all.get(PODIUM_BEFORE_RESTORE));
+            let is_of_restore = its_restore.is_some_and(|uid| uid == restore.uid());
+            if is_of_restore && !is_terminating(&snapshot.metadata) {
+                self.sync_snapshot(&snapshot).await?;
+                return Ok(name);
+            }
+            number += 1;
         }
     }
 

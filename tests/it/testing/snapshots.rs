@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use podium::object::well_known::annotation::PODIUM_BEFORE_RESTORE;
 use podium::testing::Cluster;
 use serde_json::{Value, json};
 
@@ -148,6 +149,20 @@ async fn a_second_restore_of_the_same_name_saves_the_present_state_again_safe_8(
     let undone = restore(&cluster, "undo", "before-back-2").await;
     assert_eq!(undone["phase"], "Completed", "{undone}");
     assert!(maps.get("since").await.is_ok());
+}
+
+/// A snapshot belongs to a restore by the restore's uid: the times of creation have whole seconds.
+#[tokio::test(start_paused = true)]
+async fn a_restore_saves_the_present_state_despite_a_snapshot_of_the_same_second_safe_8() {
+    let cluster = Cluster::builder().hollow_nodes(1).start().await.unwrap();
+    save(&cluster, "good").await;
+    ask(&cluster, "ClusterSnapshot", "before-back", json!({})).await;
+    let restored = restore(&cluster, "back", "good").await;
+    assert_eq!(restored["before"], "before-back-2", "{restored}");
+    let snapshots = podium_objects(&cluster, "ClusterSnapshot");
+    let saved = snapshots.get("before-back-2").await.unwrap().metadata.annotations.unwrap();
+    let uid = podium_objects(&cluster, "ClusterRestore").get("back").await.unwrap().metadata.uid;
+    assert_eq!(saved.get(PODIUM_BEFORE_RESTORE), uid.as_ref());
 }
 
 /// SAFE-1: a pod that has not ended is not created a second time, regardless of the snapshot.
