@@ -37,7 +37,8 @@ pub(super) struct SchemaRules {
 struct Rule {
     /// The rule's source, on one line.
     text: String,
-    program: Program,
+    /// The compiled rule; the error of a stored rule that no longer compiles is reported for every object.
+    program: Result<Program, String>,
     message: Option<String>,
     message_expression: Option<Program>,
     reason: Option<String>,
@@ -164,7 +165,6 @@ impl Reader {
         path: &str,
         context: SchemaContext<'_>,
     ) -> Option<Rule> {
-        let before = self.faults.len();
         let mut fault = |field: &str, value: Option<&str>, message: &str| {
             let field = format!("{path}.{field}");
             self.faults.push(RuleFault { field, value: value.map(Into::into), message: message.into() });
@@ -208,10 +208,13 @@ impl Reader {
             fault("rule", None, "rule is not specified");
             None
         } else {
-            Program::compile_in(&rule.rule, &environment, &[Type::Bool])
-                .map_err(|error| fault("rule", Some(&rule.rule), &error))
-                .ok()
+            let program = Program::compile_in(&rule.rule, &environment, &[Type::Bool]);
+            if let Err(error) = &program {
+                fault("rule", Some(&rule.rule), error);
+            }
+            Some(program)
         };
+        let compiled = program.as_ref().and_then(|program| program.as_ref().ok());
         let message_expression = message_expression.as_deref().and_then(|source| {
             if source.len() > MAX_MESSAGE_EXPRESSION_BYTES {
                 let most = format!("must be no more than {MAX_MESSAGE_EXPRESSION_BYTES} bytes");
@@ -222,7 +225,7 @@ impl Reader {
                 .map_err(|error| fault("messageExpression", Some(source), &error))
                 .ok()
         });
-        let is_transition = program.as_ref().is_some_and(|program| program.uses("oldSelf"));
+        let is_transition = compiled.is_some_and(|program| program.uses("oldSelf"));
         if is_transition && !context.correlates {
             fault(
                 "rule",
@@ -230,22 +233,21 @@ impl Reader {
                 "oldSelf cannot be used on the uncorrelatable portion of the schema",
             );
         }
-        if optional_old && !is_transition && program.is_some() {
+        if optional_old && !is_transition && compiled.is_some() {
             fault("optionalOldSelf", Some("true"), "may not be set if oldSelf is not used in rule");
         }
         let times = context.max_count.or(context.declared.map(DeclType::max_per_request)).unwrap_or(u64::MAX);
-        let cost = |program: &Option<Program>| program.as_ref().and_then(Program::cost);
+        let cost = |program: Option<&Program>| program.and_then(Program::cost);
         // Kubernetes counts the message for one value only: the first value that breaks a rule may be the only one
         // reported.
         let costs = [
-            ("rule", cost(&program).map(|cost| cost.saturating_mul(times))),
-            ("messageExpression", cost(&message_expression)),
+            ("rule", cost(compiled).map(|cost| cost.saturating_mul(times))),
+            ("messageExpression", cost(message_expression.as_ref())),
         ];
         let costs = costs
             .into_iter()
             .filter_map(|(of, cost)| Some(RuleCost { field: format!("{path}.{of}"), of, cost: cost? }));
         self.costs.extend(costs);
-        (self.faults.len() == before).then_some(())?;
         Some(Rule {
             text: rule.rule.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_string(),
             program: program?,
@@ -378,6 +380,16 @@ impl Rule {
         if new.is_null() || (self.is_transition && old.is_none() && !self.optional_old) {
             return Ok(());
         }
+        let root = Path::root("<nil>");
+        let path = path.unwrap_or(&root);
+        let type_ = schema.type_.as_deref().unwrap_or_default();
+        let program = match &self.program {
+            Ok(program) => program,
+            Err(reason) => {
+                errors.invalid(path, type_, format!("rule compile error: {reason}"));
+                return Ok(());
+            }
+        };
         let old = old.map(|old| Val::of_json(old, Some(schema)));
         let mut variables = vec![("self", Val::of_json(new, Some(schema)))];
         if self.optional_old {
@@ -385,10 +397,7 @@ impl Rule {
         } else {
             variables.extend(old.map(|old| ("oldSelf", old)));
         }
-        let root = Path::root("<nil>");
-        let path = path.unwrap_or(&root);
-        let type_ = schema.type_.as_deref().unwrap_or_default();
-        match self.program.run(&variables, budget) {
+        match program.run(&variables, budget) {
             Ok(Val::Bool(true)) => Ok(()),
             Ok(Val::Bool(false)) => {
                 self.fail(&variables, new, path, budget, errors);
@@ -470,7 +479,7 @@ mod tests {
             let schema = json!({"type": "object", "properties": {"a": {"type": "string"}},
                 "x-kubernetes-validations": [rule]});
             let (rules, faults, _) = read(&serde_json::from_value(schema).unwrap());
-            assert_eq!(rules.rules.len(), usize::from(faults.is_empty()));
+            assert_eq!(rules.rules.len(), 1);
             faults.into_iter().map(|fault| fault.message).collect::<Vec<_>>()
         };
         for rule in [
@@ -488,5 +497,21 @@ mod tests {
         ] {
             assert_eq!(faults(rule.clone()), [expected], "{rule}");
         }
+    }
+
+    /// A definition of an earlier version may have rules that this version does not compile.
+    #[test]
+    fn a_stored_rule_that_does_not_compile_refuses_objects_api_14() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}},
+            "x-kubernetes-validations": [{"rule": "self.b == 1"}, {"rule": "self.a == 'x'"}]});
+        let schema: JSONSchemaProps = serde_json::from_value(schema).unwrap();
+        let (rules, faults, _) = read(&schema);
+        assert_eq!(faults.len(), 1);
+        let mut errors = FieldErrors::default();
+        rules.evaluate_rules(&schema, &json!({"a": "x"}), None, &mut errors);
+        let errors = errors.into_vec();
+        assert_eq!(errors.len(), 1);
+        let expected = format!("Invalid value: \"object\": rule compile error: {}", faults[0].message);
+        assert_eq!(errors[0].message(), expected);
     }
 }
