@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use super::tabs_tests::TestConsole;
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+
+use super::tabs_tests::{TestConsole, objects, pod};
 use super::*;
 use console_data::links::Link;
 use console_data::message::{Data, Message};
+use console_data::store::{Change, Delta};
 use console_screens::logs::{LogLine, LogsData};
 
 /// A console with the logs of a pod's container: so many lines, and a note.
@@ -158,4 +162,20 @@ fn a_log_without_a_connection_is_not_followed_con_18() {
         stage.model.update(Message::Link(Link::Up(resource)), stage.now);
     }
     assert!(stage.screen().contains("● following"), "{}", stage.screen());
+}
+
+/// A task that is cancelled may already have sent lines.
+#[test]
+fn late_lines_do_not_hide_that_a_container_is_gone_con_10() {
+    let mut stage = logs_of(80, 24, 3);
+    let mut replaced = pod("default", "api");
+    replaced["spec"]["containers"][0]["name"] = json!("renamed");
+    stage.feed(Delta::of::<Pod>(vec![Change::Reset(objects([replaced]))]));
+    stage.press("1");
+    let late = LogLine::parse(&Arc::from("api/main"), b"too late");
+    let id = stage.model.top().0;
+    stage.model.update(Message::Data(id, Data::new(LogsData::Lines(1, vec![late]))), stage.now);
+    let screen = stage.screen();
+    assert!(screen.contains("the pod has no container \"main\"; it has renamed"), "{screen}");
+    assert!(!screen.contains("too late"), "{screen}");
 }

@@ -209,6 +209,8 @@ impl Logs {
 
     /// Starts a new reading with an empty buffer.
     fn restart(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        // Late lines of the former reading must not hide an error of this one.
+        self.reading += 1;
         self.buffer.clear();
         self.position = Position::End;
         self.current = None;
@@ -239,7 +241,6 @@ impl Logs {
                     return Vec::new();
                 };
                 self.target.name.clone_from(&project.name);
-                self.reading += 1;
                 self.gate = watch::Sender::new(true);
                 let (number, gate, start) = (self.reading, self.gate.subscribe(), self.start);
                 let previous = self.run == LogRun::Previous;
@@ -259,7 +260,6 @@ impl Logs {
             start: self.start,
             previous: self.run == LogRun::Previous,
         };
-        self.reading += 1;
         self.gate = watch::Sender::new(true);
         let (number, gate) = (self.reading, self.gate.subscribe());
         vec![Effect::task("logs", move |out| read(out, follow, number, gate))]
