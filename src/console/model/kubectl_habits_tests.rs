@@ -199,10 +199,14 @@ fn commands_on_objects_take_a_kind_and_a_name_con_3() {
 fn logs_take_the_options_of_kubectl_con_10() {
     for (typed, expected) in [
         ("logs_-f_web-1-a_-c_main", "logs · default/web-1-a · main · last"),
+        ("logs_-f=true_web-1-a", "logs · default/web-1-a · main · last"),
         ("logs_web-1-a_-p", "the previous run"),
+        ("logs_web-1-a_-p=true", "the previous run"),
+        ("logs_web-1-a_-p=false", "logs · default/web-1-a · main · last"),
         ("logs_web-1-a_--all-containers_--tail=20", "default/web-1-a · all containers · last 20"),
         ("logs_web-1-a_--tail_-1", "from the start"),
         ("logs_web-1-a_--since=90s", "since 90s"),
+        ("logs_web-1-a_--since=0s", "logs · default/web-1-a · main · last"),
         ("kubectl_logs_-f_--since_1h_deploy/web_-cmain", "default/web · all pods · main · since 1h"),
         ("logs_-l_app=web_-n_default", "logs · default/app=web · all pods"),
         ("logs_-l_app=web", "the namespace is required: -n NAMESPACE"),

@@ -24,7 +24,9 @@ impl LogsOptions {
         let mut rest = std::mem::take(words).into_iter().peekable();
         while let Some(word) = rest.next() {
             let (option, inline) = match (word.split_once('='), word.split_at_checked(2)) {
-                (Some((option, value)), _) if option.starts_with("--") => (option, Some(value)),
+                (Some((option, value)), _) if option.starts_with("--") || matches!(option, "-f" | "-p") => {
+                    (option, Some(value))
+                }
                 (_, Some((option @ ("-c" | "-l"), value))) if !value.is_empty() => {
                     (option, Some(value.strip_prefix('=').unwrap_or(value)))
                 }
@@ -52,10 +54,12 @@ impl LogsOptions {
                 }
                 "--since" => {
                     let text = value()?;
-                    let since = read_go_duration(text).filter(|since| !since.is_zero());
-                    let since =
-                        since.ok_or_else(|| format!("--since: invalid duration {text:?}, such as 5m"))?;
-                    options.start = Some(LogStart::Since(since.as_secs().max(1).cast_signed()));
+                    let since = read_go_duration(text)
+                        .ok_or_else(|| format!("--since: invalid duration {text:?}, such as 5m"))?;
+                    // kubectl's default is 0s, which is no limit.
+                    if !since.is_zero() {
+                        options.start = Some(LogStart::Since(since.as_secs().max(1).cast_signed()));
+                    }
                 }
                 _ if option.starts_with('-') => {
                     return Err(format!(
