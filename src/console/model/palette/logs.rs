@@ -72,6 +72,19 @@ impl LogsOptions {
         Ok(options)
     }
 
+    /// Takes the container that may follow the object's name, as in kubectl.
+    pub(super) fn take_container(&mut self, words: &mut Vec<&str>) -> Result<(), String> {
+        if words.len() < 2 {
+            return Ok(());
+        }
+        let container = words.remove(1);
+        if self.which.is_some() {
+            return Err(format!("{container}: a container and -c or --all-containers cannot be combined"));
+        }
+        self.which = Some(ContainerFilter::One(container.to_owned()));
+        Ok(())
+    }
+
     /// Returns the route to the logs of an object.
     pub(super) fn route(self, target: ObjectRef, run: LogRun) -> LogsRoute {
         let Self { labels, which, start, previous, timestamps } = self;

@@ -71,12 +71,15 @@ pub(super) fn run(
         Command::PreviousLogs => Some(LogRun::Previous),
         _ => None,
     };
-    let logs = if run.is_some() { LogsOptions::take(&mut words)? } else { LogsOptions::default() };
+    let mut logs = if run.is_some() { LogsOptions::take(&mut words)? } else { LogsOptions::default() };
     if let (Some(labels), Some(run)) = (logs.labels.clone(), run) {
         let pods = pods_with(labels, &words, namespace, model)?;
         return Ok(vec![Effect::open(logs.route(pods, run))]);
     }
     let named_kind = split_kind(command, &mut words, &kinds, model)?;
+    if run.is_some() {
+        logs.take_container(&mut words)?;
+    }
     let (object, count) = match (command, words.as_slice()) {
         (Command::Scale, [name, count]) => {
             let count: i32 = count
