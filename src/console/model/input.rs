@@ -17,8 +17,8 @@ use console_toolkit::keys::Key;
 use console_toolkit::prompt::{Prompt, PromptKind, Reply};
 use console_toolkit::toast::Toast;
 
-/// Letters, Enter and Tab typed within this time after a dialog closed were meant for the dialog: users notice that it
-/// has closed only after about this time.
+/// Characters, Enter, Tab, Backspace and Delete typed within this time after a dialog closed were meant for the dialog:
+/// users notice that it has closed only after about this time.
 const DIALOG_COOLDOWN: SignedDuration = SignedDuration::from_millis(300);
 
 /// A letter answers a dialog only if no other typing is within this time before and after it.
