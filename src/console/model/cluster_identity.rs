@@ -14,16 +14,17 @@ impl Model {
     /// drafts and tabs of the cluster, and writes the journal lines that waited.
     pub(super) fn learn_cluster(&mut self) -> Vec<Job> {
         let system = self.shared.cluster.stores.namespaces().by_name("", "kube-system").and_then(uid_of);
-        if self.shared.front != ClusterId::HOME && system.is_some() && system != self.cluster {
+        if self.shared.front != ClusterId::HOME && system.is_some() && system != self.cluster_uid {
             // The kubeconfig was changed: the context now leads to another cluster.
-            if self.cluster.take().is_some() {
+            if self.cluster_uid.take().is_some() {
                 self.shared.cluster.journal = Journal::default();
             }
         }
-        let Some(uid) = system.filter(|_| self.cluster.is_none() && self.setup.config_dir.is_some()) else {
+        let Some(uid) = system.filter(|_| self.cluster_uid.is_none() && self.setup.config_dir.is_some())
+        else {
             return Vec::new();
         };
-        self.cluster = Some(uid.clone());
+        self.cluster_uid = Some(uid.clone());
         let mut jobs = vec![DiskJob::ReadJournal(self.shared.front), DiskJob::ListDrafts];
         if self.shared.front == ClusterId::HOME {
             jobs.push(DiskJob::ReadTabs);
@@ -38,7 +39,7 @@ impl Model {
     /// Writes a journal line as soon as the cluster's identity is known.
     pub(super) fn keep_journal(&mut self, line: String) -> Option<Job> {
         self.setup.config_dir.as_ref()?;
-        if let Some(uid) = &self.cluster {
+        if let Some(uid) = &self.cluster_uid {
             return Some(Job::Disk(uid.clone(), DiskJob::AppendJournal(line)));
         }
         if self.early_lines.len() < EARLY {

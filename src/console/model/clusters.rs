@@ -38,7 +38,7 @@ pub(super) struct BackgroundCluster {
     watched: BTreeMap<ResourceKey, (Option<String>, Include)>,
     /// The built-in resources that are watched.
     needs: BTreeSet<ResourceKey>,
-    pub(super) cluster: Option<Uid>,
+    pub(super) cluster_uid: Option<Uid>,
     early_lines: String,
     measures_pods: bool,
     identity: Identity,
@@ -152,7 +152,7 @@ impl Model {
         swap(&mut self.shared.cluster, &mut other);
         swap(&mut self.watched, &mut behind.watched);
         swap(&mut self.needs, &mut behind.needs);
-        swap(&mut self.cluster, &mut behind.cluster);
+        swap(&mut self.cluster_uid, &mut behind.cluster_uid);
         swap(&mut self.early_lines, &mut behind.early_lines);
         swap(&mut self.measures_pods, &mut behind.measures_pods);
         swap(&mut self.identity, &mut behind.identity);
@@ -165,8 +165,8 @@ impl Model {
     /// Returns the uid of the console's own cluster, once known.
     pub(super) fn home_uid(&self) -> Option<Uid> {
         match self.shared.front {
-            ClusterId::HOME => self.cluster.clone(),
-            _ => self.background_clusters.get(&ClusterId::HOME)?.cluster.clone(),
+            ClusterId::HOME => self.cluster_uid.clone(),
+            _ => self.background_clusters.get(&ClusterId::HOME)?.cluster_uid.clone(),
         }
     }
 

@@ -22,7 +22,7 @@ impl Model {
     /// Returns the front cluster's uid, if its drafts are saved.
     fn cluster_of_drafts(&self) -> Option<Uid> {
         self.setup.config_dir.as_ref()?;
-        self.cluster.clone()
+        self.cluster_uid.clone()
     }
 
     pub(super) fn read_draft(&self, id: ScreenId, target: &ObjectRef) -> Option<Job> {
@@ -90,8 +90,8 @@ impl Model {
             return Vec::new();
         }
         let of = |cluster: ClusterId| match cluster {
-            front if front == self.shared.front => self.cluster.clone(),
-            other => self.background_clusters.get(&other)?.cluster.clone(),
+            front if front == self.shared.front => self.cluster_uid.clone(),
+            other => self.background_clusters.get(&other)?.cluster_uid.clone(),
         };
         let editors = self.all_screens().filter_map(|(id, screen)| match screen {
             Screen::Edit(edit) => Some((of(id.cluster())?, edit.draft()?)),

@@ -159,8 +159,8 @@ pub struct Model {
     opened_by: Option<(String, ScreenId)>,
     /// The resources watched for tables on the stack, with namespace and amount of data.
     watched: BTreeMap<ResourceKey, (Option<String>, Include)>,
-    /// The cluster's identity once known; `early_lines` has the journal lines that wait for it.
-    cluster: Option<Uid>,
+    /// The uid of the cluster once known; `early_lines` has the journal lines that wait for it.
+    cluster_uid: Option<Uid>,
     early_lines: String,
     /// The usage of pods is polled.
     measures_pods: bool,
@@ -253,7 +253,7 @@ impl Model {
             last_view: None,
             opened_by: None,
             watched: BTreeMap::new(),
-            cluster: None,
+            cluster_uid: None,
             early_lines: String::new(),
             measures_pods: false,
             tour: None,
