@@ -73,7 +73,7 @@ impl Allocation {
         };
         let node_ports = spec.ports.iter().flatten().filter_map(|p| p.node_port).filter(|n| *n != 0);
         Self {
-            addresses: ip_families::cluster_ips(spec).iter().filter_map(|ip| ip.parse().ok()).collect(),
+            addresses: object::service::cluster_ips(spec).collect(),
             node_ports: node_ports.chain(health_port(spec)).collect(),
         }
     }
