@@ -408,3 +408,25 @@ fn without_namespaces_a_loaded_image_says_why_it_cannot_run_img_3() {
     instance.kubectl(&["delete", "pod", "p", "--grace-period=0", "--force"]);
     instance.stop();
 }
+
+/// Errors have positions, and a file may be empty or a configuration of kube-scheduler.
+#[test]
+fn image_commands_read_a_config_file_as_the_server_does_cli_4_cli_6() {
+    let home = DataDir::new();
+    let config = home.path("config.yaml");
+    let config = config.to_str().unwrap();
+    for (written, expected) in [
+        ("", None),
+        ("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n", None),
+        ("nodes: [{name: node-1, hollow: true}]\n", None),
+        ("hollow:\n  runDuratoin: 7\n", Some(":2:3: hollow.runDuratoin: unknown field")),
+    ] {
+        std::fs::write(config, written).unwrap();
+        let output =
+            podium(&["image", "explain", "--offline", "busybox", "--config", config], &home.data_dir());
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.success(), expected.is_none(), "{written}: {printed}");
+        let expected = expected.map_or_else(String::new, |place| format!("{config}{place}"));
+        assert!(printed.contains(&expected), "{written}: {printed}");
+    }
+}

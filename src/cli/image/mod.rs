@@ -20,7 +20,7 @@ use super::output::{eprint_line, print_line};
 use super::user_ids;
 use base::count::counted;
 use base::decimal_size::decimal_size;
-use cluster::{ConfigFile, Images, open_images};
+use cluster::{ClusterConfig, ConfigFile, Images, open_images, parse_config};
 use host::ImageUsers;
 use images::store::Provenance;
 use images::{ImageStore, remove_unused};
@@ -73,11 +73,13 @@ pub(super) struct CatalogueArgs {
 impl CatalogueArgs {
     /// The images of the data directory, and the problems of their configuration.
     fn open(&self) -> Result<(Images, Vec<String>)> {
-        let file: ConfigFile = match &self.config {
+        let file = match &self.config {
             Some(path) => {
                 let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-                let value = manifest::from_yaml(&text).with_context(|| path.display().to_string())?;
-                base::json::from_value(value).with_context(|| path.display().to_string())?
+                // The cluster's command line may set other numbers of nodes, so that no name counts as one of them.
+                let config =
+                    ClusterConfig { nodes: Some(0), hollow_nodes: Some(0), ..ClusterConfig::default() };
+                parse_config(&text, &path.display().to_string(), &config)?
             }
             None => ConfigFile::default(),
         };
