@@ -74,7 +74,8 @@ async fn up(
         origin: "in process".into(),
         namespace: Some("default".into()),
         kubeconfig: None,
-        own_kubeconfig: Some(cluster.kubeconfig().to_owned()),
+        // The file that names this cluster alone: a plugin must not act on another one.
+        own_kubeconfig: Some(files.join("kubeconfig")),
         context: None,
         theme: console_args.theme,
         config_dir: config_dir(),

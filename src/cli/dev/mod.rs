@@ -232,12 +232,11 @@ async fn in_console(
         Some(_) => format!("The objects that this run created {objects}, and the cluster stops"),
         None => format!("The objects that this run created {objects}; the cluster goes on"),
     };
-    let own_kubeconfig = cluster.own.as_ref().map(|own| own.kubeconfig().to_owned());
     let options = ConsoleOptions {
         cluster: "podium".into(),
         origin: cluster.origin.clone(),
         namespace: Some(request.namespace.clone()),
-        own_kubeconfig: own_kubeconfig.or_else(|| Some(cluster.data_dir.join("kubeconfig"))),
+        own_kubeconfig: Some(cluster.data_dir.join("kubeconfig")),
         theme: request.console.theme,
         config_dir: config_dir(),
         fresh: request.console.no_restore,
