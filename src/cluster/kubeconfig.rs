@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::data_dir::write_private;
+use super::data_dir::replace_private;
 use super::error::StartError;
 
 /// Returns the kubeconfig of this cluster alone.
@@ -40,7 +40,10 @@ pub(super) fn add_to(path: &Path, own: &Value) -> Result<(), StartError> {
     };
     let existing = manifest::from_yaml(&existing).map_err(|error| fault(error.to_string()))?;
     let merged = merge(existing, own).map_err(|reason| fault(reason.into()))?;
-    Ok(write_private(path, &manifest::to_yaml(&merged))?)
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(|error| fault(error.to_string()))?;
+    }
+    Ok(replace_private(path, &manifest::to_yaml(&merged))?)
 }
 
 fn merge(existing: Value, own: &Value) -> Result<Value, &'static str> {
@@ -85,7 +88,7 @@ mod tests {
     #[test]
     fn a_kubeconfig_retains_the_entries_of_other_clusters_cli_2() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, link) = (directory.path().join("config"), directory.path().join("link"));
+        let (path, link) = (directory.path().join("kube/config"), directory.path().join("link"));
         std::os::unix::fs::symlink(&path, &link).unwrap();
         let text = |path: &Path| fs::read_to_string(path).unwrap();
         let own = new("https://127.0.0.1:6443", "ca", "secret");

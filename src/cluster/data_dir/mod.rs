@@ -304,9 +304,22 @@ fn write_unsynced(path: &Path, text: &str) -> Result<(), DataDirError> {
     put_private(path, text, |_| Ok(()))
 }
 
-/// Writes a private file under a temporary name, applies `finish` to it, and renames it. A file that already has this
-/// content is not written. If the disk has no space for a second file, the existing one is overwritten in place, which
-/// needs few new blocks.
+/// Replaces a private file that other programs write, too. Unlike [`write_private`], it never overwrites the file in
+/// place: a crash would destroy content that only this file has. The file retains its owner.
+pub(crate) fn replace_private(path: &Path, text: &str) -> Result<(), DataDirError> {
+    let owner = fs::metadata(path).ok();
+    write_beside(path, text, |file| {
+        if let Some(owner) = &owner {
+            // Only root can give a file to its owner; a user's file is the user's already.
+            let _ = std::os::unix::fs::fchown(file, Some(owner.uid()), Some(owner.gid()));
+        }
+        file.sync_all()
+    })
+    .map_err(at(path))
+}
+
+/// Writes a private file. A file that already has this content is not written. If the disk has no space for a second
+/// file, the existing one is overwritten in place, which needs few new blocks.
 fn put_private(
     path: &Path,
     text: &str,
@@ -316,15 +329,7 @@ fn put_private(
     if found.as_deref() == Some(text) {
         return Ok(());
     }
-    let temporary = path.with_extension(format!("new-{:08x}", rand::random::<u32>()));
-    let write = || -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        file.write_all(text.as_bytes())?;
-        finish(&file)?;
-        fs::rename(&temporary, path)
-    };
-    let written = write().or_else(|error| {
-        let _ = fs::remove_file(&temporary);
+    let written = write_beside(path, text, &finish).or_else(|error| {
         if found.is_none() || !is_full(&error) {
             return Err(error);
         }
@@ -334,6 +339,20 @@ fn put_private(
         finish(&file)
     });
     written.map_err(at(path))
+}
+
+/// Writes a private file under a temporary name, applies `finish` to it, and renames it.
+fn write_beside(path: &Path, text: &str, finish: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
+    let temporary = path.with_extension(format!("new-{:08x}", rand::random::<u32>()));
+    let write = || -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+        file.write_all(text.as_bytes())?;
+        finish(&file)?;
+        fs::rename(&temporary, path)
+    };
+    write().inspect_err(|_| {
+        let _ = fs::remove_file(&temporary);
+    })
 }
 
 /// Replaces the content of a file in place, which needs disk space only for the part beyond the previous length.
