@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Event;
 
 use api::controller_status::Subsystem;
 use api::{Api, DeleteOptions};
-use base::clock::since;
+use base::clock::{saturating_after, since};
 use base::sort::SliceOrder;
 use base::task::Tasks;
 use object::{Kind, Revision, SharedObject};
@@ -48,8 +48,8 @@ async fn hold_events(api: Api, most: usize, rounds: Arc<WorkLoop>) {
         }
         let round = rounds.begin(format!("{too_many} events above the limit"));
         let mut events = api.list_as::<Event>(None);
-        let now = api.clock().now();
-        events.order_by_cached_key(|event| last_happened(event, now));
+        let latest = latest_time(&api);
+        events.order_by_cached_key(|event| last_happened(event, latest));
         for event in events.iter().take(too_many) {
             remove(&api, event);
         }
@@ -62,15 +62,17 @@ fn remove(api: &Api, event: &SharedObject<Event>) {
     let _ = api.delete(Kind::Event, &event.key(), &DeleteOptions::uid(event.uid()));
 }
 
-/// Returns the time at which an event last happened. Times in the future do not count: clients write them.
-fn last_happened(event: &Event, now: Timestamp) -> Option<Timestamp> {
+/// Returns the latest time that counts as an event's. Clients write these times, and a node's clock may be ahead.
+fn latest_time(api: &Api) -> Timestamp {
+    saturating_after(api.clock().now(), api.timings().event_ttl.0)
+}
+
+/// Returns the time at which an event last happened. Times after `latest` do not count.
+fn last_happened(event: &Event, latest: Timestamp) -> Option<Timestamp> {
     let of_series = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref());
-    let times = [
-        of_series.map(|time| time.0),
-        event.last_timestamp.as_ref().map(|time| time.0),
-        event.metadata.creation_timestamp.as_ref().map(|time| time.0),
-    ];
-    times.into_iter().flatten().filter(|time| *time <= now).max()
+    let of_clients = [of_series.map(|time| time.0), event.last_timestamp.as_ref().map(|time| time.0)];
+    let last = of_clients.into_iter().flatten().filter(|time| *time <= latest).max();
+    last.or_else(|| event.metadata.creation_timestamp.as_ref().map(|time| time.0))
 }
 
 async fn run(api: Api, rounds: Arc<WorkLoop>) {
@@ -92,9 +94,9 @@ async fn run(api: Api, rounds: Arc<WorkLoop>) {
 
 /// Removes events that last happened longer ago than the retention time (API-11).
 fn expire_events(api: &Api) {
-    let (now, keep) = (api.clock().now(), api.timings().event_ttl.0);
+    let (now, keep, latest) = (api.clock().now(), api.timings().event_ttl.0, latest_time(api));
     for event in api.list_as::<Event>(None) {
-        if last_happened(&event, now).is_some_and(|last| since(now, last) > keep) {
+        if last_happened(&event, latest).is_some_and(|last| since(now, last) > keep) {
             remove(api, &event);
         }
     }
