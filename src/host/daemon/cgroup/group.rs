@@ -14,6 +14,8 @@ use base::optional_file::read_optional;
 
 /// The period of cpu limits, in microseconds, as in Kubernetes.
 const CPU_PERIOD_MICROS: u64 = 100_000;
+/// The kernel's maximum of a quota, in microseconds (`max_bw_quota_period_us` in kernel/sched).
+const MAX_QUOTA_MICROS: u64 = (1 << 44) - 1;
 /// The interval between two rounds of killing, for processes that need a moment to exit.
 const KILL_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -275,7 +277,7 @@ fn share(millicores: u64, unified: bool) -> (&'static str, String) {
 }
 
 fn quota(millicores: u64, unified: bool) -> Vec<(&'static str, String)> {
-    let quota = (millicores.saturating_mul(CPU_PERIOD_MICROS) / 1000).max(1000);
+    let quota = (millicores.saturating_mul(CPU_PERIOD_MICROS) / 1000).clamp(1000, MAX_QUOTA_MICROS);
     if unified {
         vec![("cpu.max", format!("{quota} {CPU_PERIOD_MICROS}"))]
     } else {
@@ -433,7 +435,7 @@ mod tests {
         Group::make(all.iter(), "pod", "c1", &most).unwrap();
         let read =
             |file: &str| fs::read_to_string(directory.path().join("unified/pod/c1").join(file)).unwrap();
-        assert_eq!(read("cpu.max"), format!("{} 100000", u64::MAX / 1000));
+        assert_eq!(read("cpu.max"), "17592186044415 100000");
         assert_eq!(read("cpu.weight"), "10000");
     }
 
