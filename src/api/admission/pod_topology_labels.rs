@@ -28,13 +28,12 @@ pub(crate) fn label_binding(api: &Api, binding: &mut Binding) {
     }
 }
 
-/// Adds the labels of a node that its pods get, except for those that the object already has.
+/// Adds the labels of a node that its pods get. As in Kubernetes, they replace the object's own.
 fn add_labels(api: &Api, node: &str, metadata: &mut ObjectMeta) {
     let Ok(node) = api.get(Kind::Node, &Key::new("", node)) else { return };
     for key in [ZONE, REGION] {
         if let Some(value) = node.meta().labels.as_ref().and_then(|labels| labels.get(key)) {
-            let labels = metadata.labels.get_or_insert_default();
-            labels.entry(key.into()).or_insert_with(|| value.clone());
+            metadata.labels.get_or_insert_default().insert(key.into(), value.clone());
         }
     }
 }
@@ -80,9 +79,9 @@ mod tests {
     }
 
     #[test]
-    fn a_new_pod_of_a_node_retains_its_own_labels_api_9() {
+    fn a_new_pod_of_a_node_gets_its_labels_api_9() {
         let api = cluster(ApiConfig::default());
-        assert_eq!(create_pod(&api, "p", Some("node-1")), json!({ZONE: "own", REGION: "b"}));
+        assert_eq!(create_pod(&api, "p", Some("node-1")), json!({ZONE: "a", REGION: "b"}));
     }
 
     #[test]
