@@ -13,6 +13,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+/// The error if a server speaks HTTP without TLS, in Go's words.
+pub const PLAIN_HTTP: &str = "http: server gave HTTP response to HTTPS client";
+
 /// A TLS connection to a server.
 #[derive(Debug)]
 pub struct TlsClient<S>(TlsStream<Records<S>>);
@@ -21,7 +24,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsClient<S> {
     /// Performs the handshake; the server's certificate must be for `name`.
     pub async fn connect(connector: &TlsConnector, name: ServerName<'static>, stream: S) -> io::Result<Self> {
         let records = Records { stream, position: RecordPosition::default() };
-        connector.connect(name, records).await.map(Self)
+        match connector.connect(name, records).into_fallible().await {
+            Ok(stream) => Ok(Self(stream)),
+            Err((_, records)) if records.position.first_bytes == b"HTTP/" => {
+                Err(io::Error::other(PLAIN_HTTP))
+            }
+            Err((error, _)) => Err(error),
+        }
     }
 }
 
@@ -102,6 +111,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Records<S> {
 /// the rest.
 #[derive(Debug, Default)]
 struct RecordPosition {
+    /// Up to five bytes from the stream's start.
+    first_bytes: Vec<u8>,
     header_bytes: usize,
     length: usize,
     remaining_body_bytes: usize,
@@ -117,6 +128,9 @@ impl RecordPosition {
                 self.remaining_body_bytes -= count;
                 bytes = &bytes[count..];
                 continue;
+            }
+            if self.first_bytes.len() < Self::HEADER_BYTES {
+                self.first_bytes.push(*first);
             }
             self.header_bytes += 1;
             // The mask keeps only the last two bytes of the header.

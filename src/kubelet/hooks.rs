@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Container, HTTPGetAction, LifecycleHandler};
 
 use super::probe::check::{self, Target};
+use base::tls_client::PLAIN_HTTP;
 
 /// A limit longer than any hook takes: only the pod's end cuts the hook short.
 pub(super) const UNLIMITED: Duration = Duration::from_hours(365 * 24);
@@ -57,7 +58,7 @@ pub(super) async fn run(
 /// as HTTP, without credentials.
 async fn http_get(target: &Target, container: &Container, get: &HTTPGetAction) -> Result<(), String> {
     let Err(error) = send(target, container, get).await else { return Ok(()) };
-    if !error.ends_with(check::PLAIN_HTTP) {
+    if !error.ends_with(PLAIN_HTTP) {
         return Err(error);
     }
     let mut plain = HTTPGetAction { scheme: Some("HTTP".into()), ..get.clone() };

@@ -1,7 +1,6 @@
 //! One HTTP GET as the prober makes it: a new connection, no certificate checks, only the status counts.
 
 use std::fmt::Write;
-use std::io;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Container, HTTPGetAction};
@@ -14,9 +13,6 @@ use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
 use base::insecure_verifier;
 use base::tls_client::TlsClient;
-
-/// The error of an HTTPS request to a server without TLS.
-pub(crate) const PLAIN_HTTP: &str = "http: server gave HTTP response to HTTPS client";
 
 /// The maximum size of a response's head.
 const MAX_HEAD: usize = 16 * 1024;
@@ -78,17 +74,9 @@ pub(crate) async fn http_get(
     let connector = tokio_rustls::TlsConnector::from(Arc::new(
         insecure_verifier::config().map_err(|error| failed(error.to_string()))?,
     ));
-    let stream = TlsClient::connect(&connector, name, stream)
-        .await
-        .map_err(|error| failed(handshake_error(&error)))?;
+    let stream =
+        TlsClient::connect(&connector, name, stream).await.map_err(|error| failed(error.to_string()))?;
     status(stream, &request).await.map_err(failed)
-}
-
-fn handshake_error(error: &io::Error) -> String {
-    match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
-        Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)) => PLAIN_HTTP.into(),
-        _ => error.to_string(),
-    }
 }
 
 fn request(get: &HTTPGetAction, host: &str, port: u16, agent: &str) -> String {

@@ -14,7 +14,7 @@ use crate::runtime::{ContainerId, Runtime, RuntimeError};
 use crate::spec;
 use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
-pub(crate) use http::{PLAIN_HTTP, http_get};
+pub(crate) use http::http_get;
 use object::low_ports::LowPorts;
 
 /// The target of a probe or hook.
