@@ -63,8 +63,13 @@ fn replace_negative_indexes(operation: &mut PatchOperation, document: &Value) {
             o.from = with_positions(&o.from, document, 0);
             o.path = with_positions(&o.path, document, 1);
         }
-        // The removal may shorten the list that gets the element.
-        Move(o) => o.from = with_positions(&o.from, document, 0),
+        Move(o) => {
+            o.from = with_positions(&o.from, document, 0);
+            let path = with_positions(&o.path, document, 1);
+            // The removal shortens a list within which an element moves.
+            let is_same_list = o.from.parent() == path.parent();
+            o.path = if is_same_list { with_positions(&o.path, document, 0) } else { path };
+        }
     }
 }
 
@@ -179,6 +184,12 @@ mod tests {
             (json!({"op": "test", "path": "/list/-3", "value": 1}), "/list/0", Some(json!(1))),
             (json!({"op": "copy", "from": "/list/-2", "path": "/empty/-1"}), "/empty", Some(json!([2]))),
             (json!({"op": "move", "from": "/list/-3", "path": "/empty/0"}), "/empty", Some(json!([1]))),
+            (json!({"op": "move", "from": "/list/0", "path": "/empty/-1"}), "/empty", Some(json!([1]))),
+            (
+                json!({"op": "move", "from": "/list/0", "path": "/list/-1"}),
+                "/list",
+                Some(json!([2, {"deep": [3]}, 1])),
+            ),
             (json!({"op": "replace", "path": "/-1", "value": 9}), "/-1", Some(json!(9))),
             (json!({"op": "remove", "path": "/list/-4"}), "", None),
             (json!({"op": "add", "path": "/list/-5", "value": 9}), "", None),
