@@ -420,7 +420,8 @@ mod tests {
         for (text, message) in [
             ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
             ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
-            ("!=b", "unable to parse requirement: found '=', expected: identifier"),
+            ("!,", "unable to parse requirement: found ',', expected: identifier"),
+            ("!=b", "found '!=', expected: !, identifier, or 'end of string'"),
             (
                 "n>x",
                 "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must \

@@ -98,7 +98,7 @@ async fn a_status_leaves_the_metadata_that_kubernetes_protects_api_2() {
 /// Regression: a write of the status without the QoS class removed it.
 #[tokio::test]
 async fn a_pod_retains_its_qos_class_pod_11() {
-    let api = api_with(without_admission(&["ServiceAccount", "NamespaceLifecycle"]), &[]);
+    let api = api_with(without_admission(&["ServiceAccount"]), &["default"]);
     let pod = json!({"metadata": {"name": "p", "namespace": "default"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let options = WriteOptions::default();

@@ -241,7 +241,7 @@ async fn admission_tells_what_it_found_api_16() {
             "resources": ["pods"]}]},
         "validations": [{"expression": "true"}, {"expression": "object.metadata.name != 'a'", "message": "not a"}],
         "auditAnnotations": [{"key": "image", "valueExpression": "object.spec.containers[0].image"},
-            {"key": "none", "valueExpression": "object.metadata.name == 'b' ? 'b' : null"}]}});
+            {"key": "none", "valueExpression": "object.metadata.name == 'b' ? 'b' : dyn(null)"}]}});
     let admission = "/apis/admissionregistration.k8s.io/v1";
     assert_eq!(client.post(&format!("{admission}/validatingadmissionpolicies"), &policy).await.code, 201);
     let binding = json!({"metadata": {"name": "b"}, "spec": {"policyName": "p.example.com",
