@@ -34,8 +34,8 @@ spec:
   - name: nginx
     image: nginx:1.25
     ports: [{{containerPort: 80, hostPort: {port}}}]
-    readinessProbe: {{httpGet: {{port: 80}}, periodSeconds: 60}}
-    livenessProbe: {{tcpSocket: {{port: 80}}, periodSeconds: 60}}
+    readinessProbe: {{httpGet: {{port: 80}}, periodSeconds: 3600}}
+    livenessProbe: {{tcpSocket: {{port: 80}}, periodSeconds: 3600}}
 ---
 apiVersion: v1
 kind: Pod
