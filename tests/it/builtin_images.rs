@@ -102,9 +102,9 @@ fn postgres_honours_the_contract_of_its_image_img_2() {
             output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
         })
     };
-    for pod in ["pg", "shop"] {
+    for (pod, container) in [("pg", "pg"), ("shop", "c")] {
         wait_for(&format!("the end of the initialization of {pod}"), || {
-            instance.logs(pod).contains("ready for start up").then_some(())
+            instance.logs_of(pod, container)?.contains("ready for start up").then_some(())
         });
     }
     assert_eq!(query("pg", "postgres", "postgres", "select 40 + 2"), "42\n");

@@ -76,8 +76,8 @@ pub(crate) fn pause() {
     std::thread::park_timeout(Duration::from_millis(20));
 }
 
-/// Waits until `look` returns a value; fails with `what` after the timeout. The polls become rarer and take at most half
-/// of the time, because each may start a process, and tests wait side by side.
+/// Waits until `look` returns a value; fails with `what` after the timeout. The polls become rarer, and those of
+/// up to a second take at most half of the time, because each may start a process, and tests wait side by side.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -87,7 +87,8 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
         }
         let waited = start.elapsed();
         assert!(waited < WAIT_TIMEOUT, "waited in vain: {what}");
-        let interval = (waited / 10).max(waited.saturating_sub(before));
-        std::thread::park_timeout(interval.clamp(Duration::from_millis(20), Duration::from_millis(250)));
+        let poll = (waited - before).min(Duration::from_secs(1));
+        let interval = (waited / 10).clamp(Duration::from_millis(20), Duration::from_millis(250));
+        std::thread::park_timeout(interval.max(poll));
     }
 }

@@ -356,7 +356,7 @@ async fn until<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F
         assert!(waited < WAIT_TIMEOUT, "waited in vain until {what}");
         // A large object takes long to read.
         let interval = waited.saturating_sub(before);
-        tokio::time::sleep(interval.clamp(Duration::from_millis(20), Duration::from_millis(250))).await;
+        tokio::time::sleep(interval.clamp(Duration::from_millis(20), Duration::from_secs(1))).await;
     }
 }
 

@@ -20,8 +20,8 @@ use crate::instance::{ChildGuard, pause, wait_for};
 /// Columns and rows at the beginning.
 const SIZE: (u16, u16) = (100, 30);
 
-/// A user's pause before a key: the console ignores keys that are typed in one burst with others, or right after a
-/// dialog.
+/// A user's pause before a key: the console ignores letters, Enter and Tab that come in one burst with others, or within
+/// 0.3 s after a dialog.
 const TYPING_PAUSE: Duration = Duration::from_millis(500);
 
 /// Interval at which the reader checks for its end.
