@@ -37,7 +37,6 @@ pub(crate) use webhook::Webhooks;
 pub use attributes::Operation;
 pub(crate) use attributes::{Attributes, Options, Requester, Subject, WriteAttributes};
 use object::Object;
-pub(crate) use pod_topology_labels::label_binding;
 
 /// A write in admission.
 struct Request<'a> {

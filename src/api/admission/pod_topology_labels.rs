@@ -19,12 +19,14 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     Ok(())
 }
 
-/// Labels a Binding, if the plugin is enabled. The pod gets the Binding's labels.
-pub(crate) fn label_binding(api: &Api, binding: &mut Binding) {
-    if let Some(node) = &binding.target.name
-        && is_enabled(api, POD_TOPOLOGY_LABELS)
-    {
-        add_labels(api, node, &mut binding.metadata);
+impl Api {
+    /// Labels a Binding, if the plugin is enabled. The pod gets the Binding's labels.
+    pub(crate) fn label_binding(&self, binding: &mut Binding) {
+        if let Some(node) = &binding.target.name
+            && is_enabled(self, POD_TOPOLOGY_LABELS)
+        {
+            add_labels(self, node, &mut binding.metadata);
+        }
     }
 }
 

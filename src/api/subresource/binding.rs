@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{Binding, ObjectReference, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::{Api, ApiError, Part, WriteOptions, admission, object_checks};
+use crate::{Api, ApiError, Part, WriteOptions, object_checks};
 use base::quote::quote;
 use object::conditions::{self, ConditionStatus};
 use object::owner::is_terminating;
@@ -17,7 +17,7 @@ impl Api {
         mut binding: Binding,
         options: &WriteOptions,
     ) -> Result<SharedObject<Pod>, ApiError> {
-        admission::label_binding(self, &mut binding);
+        self.label_binding(&mut binding);
         let carried = || object::json_of(&binding);
         let admitted = self.admit_new_below(Kind::Pod, pod, "binding", options, carried)?;
         let binding = match admitted {
