@@ -347,7 +347,6 @@ fn the_clusters_dns_answers_at_both_families_net_3_net_5_net_7_net_8() {
         assert_eq!(get(&cluster, "service kubernetes", ".spec.clusterIPs"), r#"["10.96.0.1"]"#);
         let resolv = cluster.shell("asker", "grep nameserver /etc/resolv.conf");
         assert_eq!(resolv, "nameserver 10.96.0.10");
-        cluster.shell("asker", &format!("cat > /tmp/ask.py <<'END'\n{ASK}\nEND"));
         let six = get(&cluster, "service six", ".spec.clusterIPs[0]");
         let nibbles = six.parse::<Ipv6Addr>().unwrap().octets();
         let nibbles: Vec<String> =
@@ -367,7 +366,8 @@ fn the_clusters_dns_answers_at_both_families_net_3_net_5_net_7_net_8() {
         let both = |cluster: &Cluster| {
             for way in ["udp", "tcp"] {
                 for address in ["10.96.0.10", "fd00:10:96::a"] {
-                    let ask = format!("python3 /tmp/ask.py {address} {way} {}", questions.join(" "));
+                    let ask =
+                        format!("python3 - {address} {way} {} <<'END'\n{ASK}\nEND", questions.join(" "));
                     wait_for(&format!("{way} {address} as {user:?}"), || {
                         let output = cluster.shell("asker", &ask);
                         (output.lines().eq(answers.iter().copied())).then_some(())
@@ -390,7 +390,6 @@ fn the_clusters_dns_answers_at_both_families_net_3_net_5_net_7_net_8() {
         cluster.instance.stop();
         cluster.instance = Cluster::serve(&cluster.home, user);
         cluster.ready("asker");
-        cluster.shell("asker", &format!("cat > /tmp/ask.py <<'END'\n{ASK}\nEND"));
         both(&cluster);
         cluster.instance.stop();
         // A control plane without IPv6 removes them.
