@@ -85,7 +85,7 @@ fn every_value_stands_under_its_heading_con_3() {
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"},
             "addresses": [{"type": "InternalIP", "address": "172.16.0.1"}],
             "conditions": [{"type": "Ready", "status": "True"}],
-            "nodeInfo": {"architecture": "", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "",
+            "nodeInfo": {"architecture": "", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "6.12.9",
                 "kubeProxyVersion": "", "kubeletVersion": "v1.2.3", "machineID": "", "operatingSystem": "",
                 "osImage": "", "systemUUID": ""}},
     })]));
@@ -126,7 +126,7 @@ fn every_value_stands_under_its_heading_con_3() {
         ),
         (
             "nodes",
-            "NAME=node STATUS=Ready ROLES=worker PODS=1 CPU-REQ%=0 MEM-REQ%=0 ZONE=zone-a VERSION=v1.2.3 INTERNAL-IP=172.16.0.1 TAINTS=tainted:NoSchedule AGE=",
+            "NAME=node STATUS=Ready ROLES=worker PODS=1 CPU-REQ%=0 MEM-REQ%=0 ZONE=zone-a VERSION=v1.2.3 INTERNAL-IP=172.16.0.1 KERNEL-VERSION=6.12.9 TAINTS=tainted:NoSchedule AGE=",
         ),
         (
             "events",
@@ -147,4 +147,24 @@ fn every_value_stands_under_its_heading_con_3() {
     let [Job::Save(_, text)] = &jobs[..] else { panic!("{jobs:?}") };
     assert!(text.contains("pod/pod,6,"), "{text}");
     assert!(text.contains("(and 1 other)"), "{text}");
+}
+
+#[test]
+fn the_kernel_of_a_node_is_shown_in_wide_mode_con_3() {
+    let mut stage = TestConsole::new(200, 30);
+    stage.feed(list::<Node>([
+        json!({"metadata": {"name": "new", "uid": "new"}}),
+        json!({
+            "metadata": {"name": "old", "uid": "old"},
+            "status": {"nodeInfo": {"architecture": "", "bootID": "", "containerRuntimeVersion": "",
+                "kernelVersion": "5.15.0-91-generic", "kubeProxyVersion": "", "kubeletVersion": "",
+                "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""}},
+        }),
+    ]));
+    stage.press(": \"nodes\" enter");
+    let screen = stage.screen();
+    assert!(!screen.contains("KERNEL-VERSION") && !screen.contains("5.15.0"), "{screen}");
+    stage.press("ctrl-w");
+    let screen = stage.screen();
+    assert!(screen.contains("KERNEL-VERSION") && screen.contains("5.15.0-91-generic"), "{screen}");
 }

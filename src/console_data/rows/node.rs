@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, NodeSystemInfo};
 
 use super::column_cells::{RowColumn, age, name};
 use super::fault::fence_state;
@@ -45,15 +45,18 @@ pub(crate) fn columns<'a>() -> Vec<RowColumn<NodeParts<'a>>> {
             .weight(5)
             .cell(|of| of.measured(|(_, memory)| percent(Resource::Memory, memory))),
         Column::text("ZONE").weight(3).cell(|of| Cell::or_none(zone(of.node))),
-        Column::text("VERSION").weight(2).cell(|of| {
-            let info = of.node.status.as_ref().and_then(|status| status.node_info.as_ref());
-            Cell::or_none(info.map(|info| info.kubelet_version.as_str()))
-        }),
+        Column::text("VERSION")
+            .weight(2)
+            .cell(|of| Cell::or_none(of.info().map(|info| info.kubelet_version.as_str()))),
         Column::text("INTERNAL-IP").wide().weight(2).cell(|of| {
             let mut addresses = of.node.status.iter().flat_map(|status| status.addresses.iter().flatten());
             let internal = addresses.find(|address| address.type_ == "InternalIP");
             Cell::or_none(internal.map(|address| address.address.as_str()))
         }),
+        Column::text("KERNEL-VERSION")
+            .wide()
+            .weight(1)
+            .cell(|of| Cell::or_none(of.info().map(|info| info.kernel_version.as_str()))),
         Column::text("TAINTS").wide().weight(1).cell(|of| {
             let taints = of.node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
             let taints: Vec<String> = taints.map(|taint| format!("{}:{}", taint.key, taint.effect)).collect();
@@ -64,6 +67,10 @@ pub(crate) fn columns<'a>() -> Vec<RowColumn<NodeParts<'a>>> {
 }
 
 impl NodeParts<'_> {
+    fn info(&self) -> Option<&NodeSystemInfo> {
+        self.node.status.as_ref()?.node_info.as_ref()
+    }
+
     fn measured(&self, cell: impl FnOnce((f64, f64)) -> Cell) -> Cell {
         self.used.map_or_else(|| Cell::Dim("?".into()), cell)
     }
