@@ -27,6 +27,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 
 use super::context::Context;
+use super::hooks::HookSuccess;
 use super::mirror_pod::{self, Mirror};
 use super::needed_images::ImageUser;
 use super::node::{Node, WorkItem};
@@ -54,7 +55,7 @@ pub(super) enum PodEvent {
     /// The runtime responds again: failed actions may be retried at once.
     RuntimeRecovered,
     /// A hook is over.
-    Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
+    Hook { container: String, id: ContainerId, post_start: bool, result: Result<HookSuccess, String> },
     /// The pull of an image has come further, or is over.
     Pull { user: ImageUser, image: String, state: PullState },
     /// A probe has returned a new result.

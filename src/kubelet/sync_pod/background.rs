@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 
 use super::{ActionResult, SyncPod};
+use crate::hooks::{self, HookSuccess};
 use crate::observed::HookState;
 use crate::pod_workers::{PodEvent, ProbeResult};
 use crate::runtime::ContainerId;
-use crate::{hooks, probe, spec};
+use crate::{probe, spec};
 use base::clock::saturating_after;
 
 impl SyncPod<'_> {
@@ -35,7 +36,7 @@ impl SyncPod<'_> {
         name: &str,
         id: &ContainerId,
         post_start: bool,
-        hook: impl Future<Output = Result<(), String>> + Send + 'static,
+        hook: impl Future<Output = Result<HookSuccess, String>> + Send + 'static,
     ) {
         let (workers, uid) = (self.workers.clone(), self.pod.uid().to_string());
         let (container, id) = (name.to_string(), id.clone());

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::SyncPod;
+use crate::hooks::HookSuccess;
 use crate::observed::{HookState, SetupState, StopCause};
 use crate::plan;
 use crate::pod_workers::{PodEvent, ProbeResult};
@@ -32,9 +33,11 @@ impl SyncPod<'_> {
                     }
                 }
                 PodEvent::Hook { container, id, post_start: true, result } => {
+                    self.record_http_fallback(&result);
                     self.post_start_over(&container, &id, result);
                 }
                 PodEvent::Hook { container, id, post_start: false, result } => {
+                    self.record_http_fallback(&result);
                     if result.is_err() {
                         let text = "PreStopHook failed";
                         self.container_event(&container, EventType::Warning, "FailedPreStopHook", text);
@@ -59,14 +62,24 @@ impl SyncPod<'_> {
         probes.is_some_and(|mut probes| probes.answered(answer.kind, &answer.outcome, self.now()))
     }
 
-    fn post_start_over(&mut self, container: &str, id: &ContainerId, result: Result<(), String>) {
+    /// Records that the server of a hook with scheme HTTPS has no TLS and got the request as HTTP.
+    fn record_http_fallback(&self, result: &Result<HookSuccess, String>) {
+        if let Ok(HookSuccess { http_fallback: Some(server) }) = result {
+            let text = format!(
+                "request to HTTPS lifecycle hook {server} got HTTP response, retry with HTTP succeeded"
+            );
+            self.event(EventType::Warning, "LifecycleHTTPFallback", text);
+        }
+    }
+
+    fn post_start_over(&mut self, container: &str, id: &ContainerId, result: Result<HookSuccess, String>) {
         if let Err(message) = &result {
             tracing::debug!(pod = %self.pod.key(), container, "postStart: {message}");
             let text = "PostStartHook failed";
             self.container_event(container, EventType::Warning, "FailedPostStartHook", text);
         }
         if let Some(attempt) = self.attempt_mut(container, id) {
-            attempt.post_start = result.map_or_else(HookState::Failed, |()| HookState::Done);
+            attempt.post_start = result.map_or_else(HookState::Failed, |_| HookState::Done);
         }
     }
 

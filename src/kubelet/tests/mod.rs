@@ -5,6 +5,7 @@ mod disk_pressure;
 mod durability;
 mod early_deletes;
 mod environments;
+mod hook_events;
 mod image_pulls;
 mod image_volumes;
 mod mounts;

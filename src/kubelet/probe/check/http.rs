@@ -43,11 +43,16 @@ fn path_of(get: &HTTPGetAction) -> String {
     out
 }
 
+/// The `HOST:PORT` of the request.
+pub(crate) fn authority(endpoint: PodEndpoint, container: &Container, get: &HTTPGetAction) -> String {
+    let (host, port) = address(endpoint, container, get);
+    host_and_port(&host, port)
+}
+
 /// The URL as messages show it.
 pub(super) fn url(endpoint: PodEndpoint, container: &Container, get: &HTTPGetAction) -> String {
     let scheme = if is_tls(get) { "https" } else { "http" };
-    let (host, port) = address(endpoint, container, get);
-    format!("{scheme}://{}{}", host_and_port(&host, port), path_of(get))
+    format!("{scheme}://{}{}", authority(endpoint, container, get), path_of(get))
 }
 
 /// Sends a GET request and returns the status code; errors are worded as by Go's HTTP client.

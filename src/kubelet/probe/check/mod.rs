@@ -14,7 +14,7 @@ use crate::runtime::{ContainerId, Runtime, RuntimeError};
 use crate::spec;
 use base::dial::{Dial, dial};
 use base::dial_error::dial_error;
-pub(crate) use http::http_get;
+pub(crate) use http::{authority, http_get};
 use object::low_ports::LowPorts;
 
 /// The target of a probe or hook.
@@ -157,7 +157,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::hooks;
+    use crate::hooks::{self, HookSuccess};
     use crate::runtime::hollow::{HollowConfig, HollowRuntime};
     use images::Catalogue;
 
@@ -258,17 +258,19 @@ mod tests {
         let (gone, closed_port) = listener().await;
         drop(gone);
         let target = target();
-        for (hook, fails) in [
-            (json!({"httpGet": {"port": ok}}), false),
-            (json!({"httpGet": {"port": ok, "scheme": "HTTPS"}}), false),
-            (json!({"httpGet": {"port": closed_port}}), true),
-            (json!({"httpGet": {"port": closed_port, "scheme": "HTTPS"}}), true),
-            (json!({"tcpSocket": {"port": ok}}), false),
-            (json!({"tcpSocket": {"port": closed_port}}), true),
+        let direct = Some(HookSuccess::default());
+        let fallback = Some(HookSuccess { http_fallback: Some(format!("127.0.0.1:{ok}")) });
+        for (hook, expected) in [
+            (json!({"httpGet": {"port": ok}}), &direct),
+            (json!({"httpGet": {"port": ok, "scheme": "HTTPS"}}), &fallback),
+            (json!({"httpGet": {"port": closed_port}}), &None),
+            (json!({"httpGet": {"port": closed_port, "scheme": "HTTPS"}}), &None),
+            (json!({"tcpSocket": {"port": ok}}), &direct),
+            (json!({"tcpSocket": {"port": closed_port}}), &None),
         ] {
             let handler = serde_json::from_value(hook.clone()).unwrap();
             let result = hooks::run(&target, &Container::default(), &handler, hooks::UNLIMITED).await;
-            assert_eq!(result.is_err(), fails, "{hook}: {result:?}");
+            assert_eq!(result.as_ref().ok(), expected.as_ref(), "{hook}: {result:?}");
         }
     }
 
