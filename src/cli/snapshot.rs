@@ -45,6 +45,9 @@ pub(super) enum SnapshotCommand {
         /// Save the contents of claims too
         #[arg(long)]
         claims: bool,
+        /// Note about the snapshot, at most 1024 bytes
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
     },
     /// List snapshots
     List {
@@ -88,7 +91,9 @@ pub(super) struct SnapshotTarget {
 
 pub(super) fn run(command: SnapshotCommand) -> Result<()> {
     match command {
-        SnapshotCommand::Save { named, claims } => runtime()?.block_on(save(&named, claims)),
+        SnapshotCommand::Save { named, claims, description } => {
+            runtime()?.block_on(save(&named, claims, description))
+        }
         SnapshotCommand::List { instance } => {
             list(&data_dir(&instance)?);
             Ok(())
@@ -104,10 +109,10 @@ fn data_dir(instance: &InstanceArgs) -> Result<PathBuf> {
     given.canonicalize().with_context(|| format!("cannot open the data directory {}", given.display()))
 }
 
-async fn save(named: &SnapshotTarget, claims: bool) -> Result<()> {
+async fn save(named: &SnapshotTarget, claims: bool, description: Option<String>) -> Result<()> {
     let snapshots: TypedApi<ClusterSnapshot> = TypedApi::all(client_of(&named.instance).await?);
     let metadata = ObjectMeta { name: Some(named.name.clone()), ..ObjectMeta::default() };
-    let spec = ClusterSnapshotSpec { claims: claims.then_some(true) };
+    let spec = ClusterSnapshotSpec { claims: claims.then_some(true), description };
     let snapshot = ClusterSnapshot { metadata, spec, status: None };
     snapshots.create(&snapshot).await.map_err(api_error)?;
     let outcome = async {

@@ -14,7 +14,7 @@ pub const READY: &str = "Ready";
 /// The condition that reports whether a restore is done.
 pub const COMPLETE: &str = "Complete";
 
-/// ClusterSnapshotSpec selects what a snapshot saves; it is immutable.
+/// ClusterSnapshotSpec selects what a snapshot saves, and describes it; it is immutable.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "podium.dev",
@@ -51,6 +51,13 @@ pub const COMPLETE: &str = "Complete";
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(
+        name = "Description",
+        type_ = "string",
+        json_path = ".spec.description",
+        description = "The user's note about the snapshot.",
+        priority = 1
+    ),
+    printcolumn(
         name = "Message",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].message",
@@ -63,6 +70,10 @@ pub struct ClusterSnapshotSpec {
     /// claims also saves the contents of the claims' directories. Defaults to false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<bool>,
+    /// description is a note about the snapshot, for users.
+    #[schemars(length(max = 1024))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
 }
 
 custom_kind!(ClusterSnapshot, "podium.dev", "v1alpha1", "clustersnapshots", "ClusterSnapshot", Cluster);
@@ -219,8 +230,8 @@ mod tests {
     #[test]
     fn snapshots_and_restores_are_written_as_they_are_read_safe_8() {
         let value = json!({"apiVersion": "podium.dev/v1alpha1", "kind": "ClusterSnapshot",
-            "metadata": {"name": "a"}, "spec": {"claims": true}, "status": {"takenAt": "2026-11-21T00:00:00Z",
-                "revision": 7, "objects": 3, "bytes": 900, "claims": 1}});
+            "metadata": {"name": "a"}, "spec": {"claims": true, "description": "d"},
+            "status": {"takenAt": "2026-11-21T00:00:00Z", "revision": 7, "objects": 3, "bytes": 900, "claims": 1}});
         let snapshot: ClusterSnapshot = serde_json::from_value(value.clone()).unwrap();
         assert_eq!(serde_json::to_value(&snapshot).unwrap(), value);
         assert!(snapshot.has_claims());

@@ -89,12 +89,15 @@ fn a_cluster_is_saved_restored_and_forked_safe_8() {
     instance.apply(CLUSTER);
     let first = wait_for("the pod runs", || uid_of_db(&instance));
     says(&data, "began\n", "it has written");
-    let output = snapshot(&data, &["save", "good", "--claims"]).unwrap();
+    let output =
+        snapshot(&data, &["save", "good", "--claims", "--description", "the log has one line"]).unwrap();
     assert!(
         output.starts_with("snapshot good saved: ") && output.contains("the content of 1 claim"),
         "{output}"
     );
     assert!(snapshot(&data, &["save", "good"]).unwrap_err().contains("already exists"));
+    let wide = instance.kubectl(&["get", "clustersnapshots", "-o", "wide"]);
+    assert!(wide.contains("DESCRIPTION") && wide.contains("the log has one line"), "{wide}");
 
     // The file is overwritten, and another one is added.
     instance.kubectl(&["exec", "db-0", "--", "sh", "-c", "echo spoilt > /data/log; touch /data/more"]);

@@ -141,7 +141,7 @@ pub(super) fn take_over(api: &Api, data_dir: &DataDir) -> Result<(), ApiError> {
             ..ObjectMeta::default()
         };
         let claims = files.about(&name).is_ok_and(|(_, about, _)| !about.claims.is_empty());
-        let spec = ClusterSnapshotSpec { claims: claims.then_some(true) };
+        let spec = ClusterSnapshotSpec { claims: claims.then_some(true), ..ClusterSnapshotSpec::default() };
         if let Err(error) = api.create_as(ClusterSnapshot { metadata, spec, status: None }) {
             tracing::warn!("cannot create the object of snapshot {name}: {error}");
         }

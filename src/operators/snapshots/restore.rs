@@ -112,7 +112,7 @@ impl<H: SnapshotHooks> SnapshotController<H> {
                     annotations: Some([annotation].into()),
                     ..Key::new("", name.as_str()).metadata()
                 },
-                spec: ClusterSnapshotSpec { claims: restore.spec.claims },
+                spec: ClusterSnapshotSpec { claims: restore.spec.claims, ..ClusterSnapshotSpec::default() },
                 status: None,
             };
             if let Err(error) = self.api.create_as(made)

@@ -148,6 +148,22 @@ fn restores_name_a_snapshot_safe_8() {
 }
 
 #[test]
+fn a_snapshot_has_a_description_of_limited_length_safe_8() {
+    let long = |length: usize| format!("spec: {{description: {}}}", "x".repeat(length));
+    check::<ClusterSnapshot>(&[
+        ("spec: {claims: true, description: 'before the upgrade: 2 nodes'}", &[]),
+        ("spec: {description: ''}", &[]),
+        (long(1024).as_str(), &[]),
+        (long(1025).as_str(), &["spec.description: Too long: may not be more than 1024 bytes"]),
+    ]);
+    check_change::<ClusterSnapshot>(&[(
+        "spec: {description: a}",
+        "spec: {description: b}",
+        &["spec: Forbidden: field is immutable"],
+    )]);
+}
+
+#[test]
 fn a_status_is_written_apart_from_the_spec_safe_5() {
     let api = api();
     let created = api.create_as(NodeFence::new("n", NodeFenceSpec::default())).unwrap();
@@ -249,12 +265,12 @@ async fn every_kind_of_ours_has_a_cell_a_column_api_6() {
     let check = json!({"name": "c", "kind": "Repair", "object": {"apiVersion": "v1", "kind": "Pod"}, "holds": "true"});
     let played = json!({"title": "t", "check": [check]});
     for (kind, spec, status, expected) in [
-        (snapshot, json!({}), None, "n|Unknown||||30m|"),
+        (snapshot, json!({}), None, "n|Unknown||||30m||"),
         (
             snapshot,
-            json!({"claims": true}),
+            json!({"claims": true, "description": "before lunch"}),
             Some(json!({"objects": 3, "bytes": 900, "conditions": condition("Ready")})),
-            "n|True|3|900||30m|m",
+            "n|True|3|900||30m|before lunch|m",
         ),
         (restore, json!({"snapshot": "s"}), None, "n|s|Pending||30m|"),
         (

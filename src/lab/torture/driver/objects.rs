@@ -145,7 +145,7 @@ impl Driver {
         let name = format!("snapshot-{}", self.number);
         let promise = Arc::new(clients.promise());
         self.later(retention, Undo::Forget(SavedSnapshot { name: name.clone(), promise, must_exist: false }));
-        let spec = ClusterSnapshotSpec { claims: claims.then_some(true) };
+        let spec = ClusterSnapshotSpec { claims: claims.then_some(true), ..ClusterSnapshotSpec::default() };
         let snapshot = ClusterSnapshot { metadata: named(&name), spec, status: None };
         let snapshots = Api::<ClusterSnapshot>::all(self.client()?);
         with_timeout(snapshots.create(&PostParams::default(), &snapshot)).await?;
