@@ -1,5 +1,7 @@
 //! Persistent volume claims.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeClaimStatus,
@@ -12,13 +14,19 @@ use super::persistent_volume::{modes_text, storage_text};
 use super::resource::{Resource, SelectableField, selectable, text};
 use apimachinery::default::set_text;
 use apimachinery::validate::spec_diff::{self, differences};
-use apimachinery::validate::{FieldErrors, Path, resources, storage};
+use apimachinery::validate::{FieldErrors, Path, names, resources, storage};
 use object::ObjectPart as _;
 use object::owner;
 use object::quantity::{Amount, ResourceList};
 use object::storage::{BETA_CLASS, UNSET, annotation, claim_class, claim_phase};
 
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
+
+/// The states of a resize that a status may report.
+const RESIZE_STATES: &[&str] = &[
+    "ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress",
+    "NodeResizeInfeasible", "NodeResizePending",
+];
 
 const FROZEN: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
@@ -113,13 +121,26 @@ impl Resource for PersistentVolumeClaim {
         }
     }
 
-    fn validate_status(&self, _old: &Self, errors: &mut FieldErrors) {
+    fn validate_status(&self, old: &Self, errors: &mut FieldErrors) {
         let path = Path::root("status");
-        let Some(PersistentVolumeClaimStatus { capacity, allocated_resources, .. }) = &self.status else {
-            return;
-        };
-        resources::amounts(errors, &path.child("capacity"), capacity.as_ref());
-        resources::amounts(errors, &path.child("allocatedResources"), allocated_resources.as_ref());
+        let Some(status) = &self.status else { return };
+        resources::amounts(errors, &path.child("capacity"), status.capacity.as_ref());
+        let old = old.status.as_ref();
+        let old_amounts = old.and_then(|old| old.allocated_resources.as_ref());
+        let list = path.child("allocatedResources");
+        for (name, amount) in changed(status.allocated_resources.as_ref(), old_amounts) {
+            resized_resource(errors, &list, name);
+            resources::quantity(errors, &list.key(name), amount);
+        }
+        let old_states = old.and_then(|old| old.allocated_resource_statuses.as_ref());
+        // The errors have Kubernetes' spelling of the field, and name the resource in place of the state.
+        let list = path.child("allocatedResourceStatus");
+        for (name, state) in changed(status.allocated_resource_statuses.as_ref(), old_states) {
+            resized_resource(errors, &list, name);
+            if !RESIZE_STATES.contains(&state.as_str()) {
+                errors.unsupported(&list, name, RESIZE_STATES);
+            }
+        }
     }
 
     fn usage(&self, _now: Timestamp) -> ResourceList {
@@ -145,6 +166,25 @@ impl Resource for PersistentVolumeClaim {
 
     fn uses(resource: &str) -> bool {
         matches!(resource, "persistentvolumeclaims" | "requests.storage") || resource.contains(OF_CLASS)
+    }
+}
+
+/// Returns the entries that an update adds or changes: entries that are older than a rule may stay.
+fn changed<'a, T: PartialEq>(
+    new: Option<&'a BTreeMap<String, T>>,
+    old: Option<&'a BTreeMap<String, T>>,
+) -> impl Iterator<Item = (&'a String, &'a T)> {
+    let entries = new.into_iter().flatten();
+    entries.filter(move |(name, value)| old.and_then(|old| old.get(*name)) != Some(*value))
+}
+
+/// Validates the name of a resource that can be resized: storage, or one with a domain that is not Kubernetes' own.
+fn resized_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+    let wrong = names::qualified_name(name);
+    if !wrong.is_empty() {
+        errors.invalid_each(path, name, wrong);
+    } else if resources::is_native(name) && name != "storage" {
+        errors.unsupported(path, name, &["storage"]);
     }
 }
 

@@ -251,8 +251,12 @@ fn pod_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
 
 /// Returns whether a resource cannot be overcommitted.
 pub fn is_extended(name: &str) -> bool {
-    let native = !name.contains('/') || name.contains("kubernetes.io/");
-    name.starts_with(HUGE_PAGES) || (!native && !name.starts_with("requests."))
+    name.starts_with(HUGE_PAGES) || (!is_native(name) && !name.starts_with("requests."))
+}
+
+/// Returns whether a resource is Kubernetes' own: its name has no domain, or that of Kubernetes.
+pub fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
 }
 
 /// Validates amounts of resources with qualified names, as in a node's capacity.
