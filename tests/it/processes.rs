@@ -87,7 +87,7 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
         }
         let waited = start.elapsed();
         assert!(waited < WAIT_TIMEOUT, "waited in vain: {what}");
-        let poll = (waited - before).min(Duration::from_secs(1));
+        let poll = waited.saturating_sub(before).min(Duration::from_secs(1));
         let interval = (waited / 10).clamp(Duration::from_millis(20), Duration::from_millis(250));
         std::thread::park_timeout(interval.max(poll));
     }
