@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::columns::{Column, NONE, RowCondition, or_none};
 use super::resource::{PodShape, Resource, SelectableField, flag, selectable, text};
-use apimachinery::default::{pod_spec, set, set_text};
+use apimachinery::default::{pod_spec, set};
 use apimachinery::validate::FieldErrors;
 use object::pod::printed_status;
 use object::quantity::ResourceList;
@@ -90,9 +90,13 @@ impl Resource for Pod {
     }
 
     fn complete_status(&mut self) {
-        let class = qos_class(self);
+        // Computed only if it is missing, because it reads the resources of all containers.
+        let lacks_class = |status: &PodStatus| status.qos_class.as_deref().is_none_or(str::is_empty);
+        let class = self.status.as_ref().is_some_and(lacks_class).then(|| qos_class(self));
         let Some(status) = self.status.as_mut() else { return };
-        set_text(&mut status.qos_class, class);
+        if let Some(class) = class {
+            status.qos_class = Some(class.into());
+        }
         let lists = [
             &mut status.init_container_statuses, &mut status.container_statuses,
             &mut status.ephemeral_container_statuses,
