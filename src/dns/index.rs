@@ -183,7 +183,10 @@ fn named(
         (_, Some("None")) => NameTarget::Endpoints,
         (_, Some(_)) => {
             let all: Vec<IpAddr> = cluster_ips(spec).collect();
-            NameTarget::Addresses(Some(all).filter(|all| !all.is_empty())?)
+            if all.is_empty() {
+                return None;
+            }
+            NameTarget::Addresses(all)
         }
         (_, None) => return None,
     };
